@@ -9,7 +9,7 @@ slots a mask shows and which are kept: nothing is copied per beam, nothing is ru
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -107,7 +107,7 @@ class CachedContext:
         self._nodes, self._parents = [], []
         del self.tokens[length:]
 
-    def _forward(self, tokens: Sequence[int], positions: Sequence[int], attention_mask, last: int) -> Tensor:
+    def _forward(self, tokens: Sequence[int], positions: Sequence[int], attention_mask: Any, last: int) -> Tensor:
         self._before_pass()
         device = self._model.device
         started = time.perf_counter()
@@ -157,7 +157,7 @@ class CachedContext:
     def _distances(self, positions: Sequence[int]) -> Tensor:
         """Positions between each of the last nodes and every slot, (nodes, slots)."""
         trunk = len(self.tokens)
-        depths = []
+        depths: list[int] = []
         for parent in self._parents:
             depths.append(0 if parent == TRUNK else depths[parent] + 1)
         slots = torch.tensor([*range(trunk), *(trunk + depth for depth in depths)])

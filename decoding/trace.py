@@ -12,7 +12,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from decoding.settings import DecodingSettings
 
-FORMAT = "decoding-trace/1"
 MAX_STEPS = 1024
 MAX_NODES = 512  # of one step's draft
 MAX_PROMPT_TOKENS = 32_768
@@ -265,7 +264,7 @@ class Result(Record):
 class Trace(Record):
     """One run, whole. `tokens` gives the surface form of every token id that occurs in it."""
 
-    format: Literal["decoding-trace/1"] = FORMAT
+    format: Literal["decoding-trace/1"] = "decoding-trace/1"
     method: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
     target: ModelInfo
     draft: ModelInfo | None

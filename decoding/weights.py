@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
+from huggingface_hub import HfApi, snapshot_download
+from huggingface_hub.errors import GatedRepoError, LocalEntryNotFoundError, RepositoryNotFoundError
 from platformdirs import user_cache_path
 from tqdm.auto import tqdm
 
@@ -95,25 +97,36 @@ def _checked(folder: Path, source: str) -> Path:
 
 
 def _from_hub(repo_id: str, *, download: bool) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
-
-    patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
     try:
-        folder = snapshot_download(repo_id, allow_patterns=patterns, local_files_only=not download)
+        folder = _snapshot(repo_id, download=download)
+        if not any(folder.glob("*.safetensors")) and download and (revision := _conversion(repo_id)):
+            folder = _snapshot(repo_id, download=True, revision=revision)
     except GatedRepoError as error:
         raise WeightsError(
             f"'{repo_id}' is gated: accept its licence on its Hub page, then log in with `hf auth login` or set HF_TOKEN."
         ) from error
     except RepositoryNotFoundError as error:
-        raise WeightsError(
-            f"The Hub has no public model repository named '{repo_id}' (or your token may not see it)."
-        ) from error
+        raise WeightsError(f"The Hub has no model repository named '{repo_id}', or your token may not see it.") from error
     except LocalEntryNotFoundError as error:
         raise WeightsError(f"'{repo_id}' is not on this machine, and the Hub cannot be reached to fetch it.") from error
-    except (HfHubHTTPError, OSError, ValueError) as error:
+    except Exception as error:  # the Hub's client lets errors of several network libraries through
         raise WeightsError(f"'{repo_id}' could not be fetched from the Hub: {error}") from error
-    return _checked(Path(folder), repo_id)
+    return _checked(folder, repo_id)
+
+
+def _snapshot(repo_id: str, *, download: bool, revision: str | None = None) -> Path:
+    patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
+    return Path(
+        snapshot_download(repo_id, revision=revision, allow_patterns=patterns, local_files_only=not download)
+    )
+
+
+def _conversion(repo_id: str) -> str | None:
+    """The revision in which the Hub's own bot offers safetensors for a repository that has pickled weights only."""
+    for discussion in HfApi().get_repo_discussions(repo_id, author="SFconvertbot", discussion_type="pull_request"):
+        if discussion.title == "Adding `safetensors` variant of this model" and discussion.status != "closed":
+            return discussion.git_reference
+    return None
 
 
 def _packaged(name: str, *, download: bool) -> Path:

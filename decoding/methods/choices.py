@@ -26,18 +26,15 @@ def record_choices(
             for the others.
     """
     n = len(tokens)
-    taken = torch.tensor(tokens, device=log_p.device).unsqueeze(-1)
     log_p, warped_log_p = log_p[:n], warped_log_p[:n]
-    ids = torch.cat([_top(log_p), taken], dim=-1)
-    asked = 0
-    if log_q is not None and warped_log_q is not None:
-        log_q, warped_log_q = log_q[:n], warped_log_q[:n]
-        asked = len(log_q)
-    with_draft, without = ids[:asked], ids[asked:]
-    if asked:
-        with_draft = torch.cat([with_draft, _top(log_q)], dim=-1)
-    choices = _choices(with_draft, log_p[:asked], warped_log_p[:asked], log_q, warped_log_q)
-    return choices + _choices(without, log_p[asked:], warped_log_p[asked:], None, None)
+    ids = torch.cat([_top(log_p), torch.tensor(tokens, device=log_p.device).unsqueeze(-1)], dim=-1)
+    if log_q is None or warped_log_q is None:
+        return _choices(ids, log_p, warped_log_p)
+    log_q, warped_log_q = log_q[:n], warped_log_q[:n]
+    m = len(log_q)
+    with_draft = torch.cat([ids[:m], _top(log_q)], dim=-1)
+    choices = _choices(with_draft, log_p[:m], warped_log_p[:m], log_q, warped_log_q)
+    return choices + (_choices(ids[m:], log_p[m:], warped_log_p[m:]) if m < n else [])
 
 
 def _top(log_laws: Tensor) -> Tensor:
@@ -45,10 +42,12 @@ def _top(log_laws: Tensor) -> Tensor:
 
 
 def _choices(
-    ids: Tensor, log_p: Tensor, warped_log_p: Tensor, log_q: Tensor | None, warped_log_q: Tensor | None
+    ids: Tensor,
+    log_p: Tensor,
+    warped_log_p: Tensor,
+    log_q: Tensor | None = None,
+    warped_log_q: Tensor | None = None,
 ) -> list[Choice]:
-    if not len(ids):
-        return []
     laws = (log_p, warped_log_p, log_q, warped_log_q)
     columns = [law.gather(-1, ids).exp().tolist() if law is not None else None for law in laws]
     entropies = [law_entropy(log_p), law_entropy(log_q) if log_q is not None else None]

@@ -1,0 +1,320 @@
+"""The command line: one function per command, each returning an exit status."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from tqdm.auto import tqdm
+
+from decoding.decode import Decoding
+from decoding.language_model import LanguageModel, UnsupportedModel
+from decoding.methods import METHODS
+from decoding.pair import ModelPair, VocabularyMismatch
+from decoding.presets import DEFAULT_PRESET, PRESETS
+from decoding.race import race
+from decoding.replay import replay
+from decoding.settings import DecodingSettings
+from decoding.surface import readable_text
+from decoding.trace import Metrics, Trace
+from decoding.weights import WeightsError, locate
+
+FINISH = {"eos": "end of text", "stop": "stop string", "length": "length limit", "cancelled": "cancelled"}
+MAX_TRACE_BYTES = 64 * 1024 * 1024
+
+
+class UsageError(Exception):
+    """Something on the command line that cannot be done; the message says what and why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; errors a user can mend are one sentence on stderr, and status 2."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except (UsageError, WeightsError, UnsupportedModel, VocabularyMismatch, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Decode one prompt with one method; the text goes to stdout as it is written, figures to stderr."""
+    settings = _settings(options)
+    prompt = _prompt(options)
+    out = _writable(options.out)
+    pair = _load(options, needs_draft=METHODS[options.method].drafts)
+    decoding = Decoding(options.method, pair, prompt, settings)
+    try:
+        _stream(decoding, quiet=options.json)
+    except KeyboardInterrupt:
+        print("\ninterrupted: what there is so far is kept", file=sys.stderr)
+    trace = decoding.trace()
+    if out:
+        out.write_text(trace.model_dump_json() + "\n", encoding="utf-8")
+        print(f"trace written to {out}", file=sys.stderr)
+    if options.json:
+        print(trace.model_dump_json())
+    else:
+        print(_summary(trace), file=sys.stderr)
+    return 0 if decoding.finished else 130
+
+
+def compare_command(options: argparse.Namespace) -> int:
+    """Decode one prompt with several methods, advanced fairly, and print a table of their figures."""
+    settings = _settings(options)
+    prompt = _prompt(options)
+    folder = _writable_folder(options.out)
+    pair = _load(options, needs_draft=any(METHODS[method].drafts for method in options.methods))
+    lanes = [Decoding(method, pair, prompt, settings) for method in options.methods]
+    with tqdm(total=len(lanes) * settings.max_new_tokens, unit="token", file=sys.stderr, leave=False, disable=None) as bar:
+        for _, step in race(lanes):
+            bar.update(len(step.emitted))
+    traces = [lane.trace() for lane in lanes]
+    if folder:
+        for trace in traces:
+            (folder / f"{trace.method}.json").write_text(trace.model_dump_json() + "\n", encoding="utf-8")
+        print(f"{len(traces)} traces written to {folder}", file=sys.stderr)
+    if options.json:
+        results = {trace.method: trace.result.model_dump(mode="json") for trace in traces}
+        print(json.dumps(results, ensure_ascii=False, indent=2))
+    else:
+        for trace in traces:
+            print(f"── {METHODS[trace.method].title}\n{trace.result.text}\n")
+        print(_table(traces))
+    return 0
+
+
+def replay_command(options: argparse.Namespace) -> int:
+    """Run a trace again with the same models; status 0 only if every step is reproduced."""
+    trace = _read_trace(options.trace)
+    target = options.target or _known(trace.target.source, "--target")
+    draft = options.draft or (_known(trace.draft.source, "--draft") if trace.draft else None)
+    pair = ModelPair.load(target, draft)
+    outcomes = list(tqdm(replay(trace, pair), total=len(trace.steps), unit="step", file=sys.stderr, leave=False, disable=None))
+    differences = [outcome for outcome in outcomes if outcome]
+    reproduced = sum(outcome is None for outcome in outcomes)
+    if options.json:
+        report = {"steps": len(trace.steps), "reproduced": reproduced}
+        print(
+            json.dumps(report | {"differences": [vars(difference) for difference in differences]}, ensure_ascii=False)
+        )
+    else:
+        print(f"{reproduced} of {len(trace.steps)} steps reproduced")
+        for difference in differences:
+            where = "before the first step" if difference.step is None else f"step {difference.step}"
+            print(f"{where}: {difference.what}")
+    return 1 if differences else 0
+
+
+def fetch_command(options: argparse.Namespace) -> int:
+    """Bring the weights of a pair to this machine, so that later runs need no network."""
+    sources = [options.target or PRESETS[options.preset].target, options.draft or PRESETS[options.preset].draft]
+    folders = {source: str(locate(source)) for source in sources}
+    if options.json:
+        print(json.dumps(folders, ensure_ascii=False))
+    else:
+        for source, folder in folders.items():
+            print(f"{source}: {folder}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m decoding",
+        description="Decode with single-token sampling, speculative decoding or MTAD, and record every decision.",
+        epilog='Example: python -m decoding run --method mtad --prompt "Why is the sky blue?" --seed 0 --out trace.json',
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    run = _command(commands, "run", run_command)
+    run.add_argument("--method", choices=METHODS, default="mtad", help="default: %(default)s")
+    _add_prompt(run)
+    run.add_argument("--out", type=Path, metavar="FILE", help="write the trace to this file")
+    _add_models(run)
+    _add_settings(run)
+
+    compare = _command(commands, "compare", compare_command)
+    compare.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="default: all")
+    _add_prompt(compare)
+    compare.add_argument("--out", type=Path, metavar="FOLDER", help="write one trace per method into this folder")
+    _add_models(compare)
+    _add_settings(compare)
+
+    again = _command(commands, "replay", replay_command)
+    again.add_argument("trace", type=Path, help="a trace file")
+    _add_models(again, preset=False)
+
+    fetch = _command(commands, "fetch", fetch_command)
+    _add_models(fetch)
+    return parser
+
+
+def _command(commands: Any, name: str, function: Any) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=function.__doc__.split(";")[0].rstrip("."), description=function.__doc__)
+    command.set_defaults(command=function)
+    command.add_argument("--json", action="store_true", help="print JSON to stdout instead of text")
+    return command
+
+
+def _add_prompt(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--prompt", required=True, metavar="TEXT", help="the prompt; '-' reads it from stdin")
+
+
+def _add_models(command: argparse.ArgumentParser, *, preset: bool = True) -> None:
+    group = command.add_argument_group(
+        "models", "a source is a local folder, a Hub repository id or a packaged model's name"
+    )
+    if preset:
+        group.add_argument(
+            "--preset", choices=PRESETS, default=DEFAULT_PRESET, help="a known pair (default: %(default)s)"
+        )
+    group.add_argument("--target", metavar="SOURCE", help="the target, instead of the known one")
+    group.add_argument("--draft", metavar="SOURCE", help="the draft, instead of the known one")
+
+
+def _add_settings(command: argparse.ArgumentParser) -> None:
+    """One flag per setting, named, described and bounded by the settings themselves."""
+    group = command.add_argument_group("settings")
+    for name, field in DecodingSettings.model_fields.items():
+        flag = f"--{name.replace('_', '-')}"
+        description = f"{field.description} (default: {field.default})"
+        if name == "stop":
+            group.add_argument(
+                flag, action="append", metavar="TEXT", help=f"{field.description}; may be given several times"
+            )
+        elif field.annotation is bool:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=description)
+        else:
+            choices = get_args(field.annotation) or None
+            group.add_argument(flag, choices=choices, metavar=None if choices else "N", help=description)
+
+
+def _settings(options: argparse.Namespace) -> DecodingSettings:
+    given = {
+        name: getattr(options, name) for name in DecodingSettings.model_fields if getattr(options, name) is not None
+    }
+    try:
+        return DecodingSettings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        flag = f"--{str(first['loc'][0]).replace('_', '-')}"
+        raise UsageError(f"{flag} {first['input']}: {first['msg'][0].lower()}{first['msg'][1:]}") from error
+
+
+def _prompt(options: argparse.Namespace) -> str:
+    return sys.stdin.read() if options.prompt == "-" else options.prompt
+
+
+def _load(options: argparse.Namespace, *, needs_draft: bool) -> ModelPair:
+    """The pair asked for; a draft that no method needs is not loaded."""
+    preset = PRESETS[options.preset]
+    target = LanguageModel.load(options.target or preset.target)
+    if not needs_draft:
+        return ModelPair(target)
+    return ModelPair.of(target, LanguageModel.load(options.draft or preset.draft))
+
+
+def _known(source: str, flag: str) -> str:
+    """A source named in a trace file, if it is one of ours: a file must not choose what is fetched or opened."""
+    if source in {name for preset in PRESETS.values() for name in (preset.target, preset.draft)}:
+        return source
+    raise UsageError(
+        f"the trace names the model '{source[:200]}', which is not a known one: say where it is with {flag}."
+    )
+
+
+def _read_trace(path: Path) -> Trace:
+    if path.stat().st_size > MAX_TRACE_BYTES:
+        raise UsageError(f"{path} is larger than {MAX_TRACE_BYTES >> 20} MB: not a trace of ours.")
+    try:
+        return Trace.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"{path} is not a trace: {f'{where}: ' if where else ''}{first['msg']}") from error
+
+
+def _writable(path: Path | None) -> Path | None:
+    """The path, once it is sure that the result can be stored there; better before the work than after it."""
+    if path is None:
+        return None
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{path} cannot be written: name a file in a folder that exists and is writable.")
+    return path
+
+
+def _writable_folder(path: Path | None) -> Path | None:
+    if path:
+        path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _stream(decoding: Decoding, *, quiet: bool) -> None:
+    tokens: list[int] = []
+    shown = 0
+    for step in decoding:
+        tokens += [emitted.token for emitted in step.emitted]
+        text = readable_text(decoding.pair.target.tokenizer, tokens).rstrip("\N{REPLACEMENT CHARACTER}")
+        if not quiet:
+            print(text[shown:], end="", flush=True)
+        shown = len(text)
+    if not quiet:
+        print()
+
+
+def _summary(trace: Trace) -> str:
+    metrics = trace.result.metrics
+    parts = [
+        f"{metrics.tokens} tokens ({FINISH[trace.result.finish_reason]})",
+        f"{metrics.target_passes} target passes",
+        f"{_figure(metrics.tokens_per_target_pass)} tokens per target pass",
+        f"{_figure(metrics.tokens_per_second)} tokens/s",
+        f"perplexity {_figure(metrics.perplexity)}",
+    ]
+    if metrics.acceptance_rate is not None:
+        parts.append(f"acceptance rate {_figure(metrics.acceptance_rate)}")
+    return " · ".join(parts)
+
+
+COLUMNS = {
+    "tokens": "tokens",
+    "target passes": "target_passes",
+    "draft passes": "draft_passes",
+    "tokens/pass": "tokens_per_target_pass",
+    "accepted": "acceptance_rate",
+    "perplexity": "perplexity",
+    "distinct-2": "distinct_2",
+    "tokens/s": "tokens_per_second",
+    "energy (J)": "joules",
+}
+
+
+def _table(traces: Iterable[Trace]) -> str:
+    rows = [["method", *COLUMNS, "ended by"]]
+    for trace in traces:
+        figures = [_cell(trace.result.metrics, name) for name in COLUMNS.values()]
+        rows.append([METHODS[trace.method].title, *figures, FINISH[trace.result.finish_reason]])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _cell(metrics: Metrics, name: str) -> str:
+    value = getattr(metrics, name)
+    if value is None:
+        return "not measured" if name == "joules" else "–"
+    return _figure(value)
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return str(value) if isinstance(value, int) else f"{value:.2f}"
