@@ -1,8 +1,8 @@
 """Joined models: a draft that ships only its own layers and borrows its target's embeddings when it is loaded.
 
 The folder has the standard transformers layout, with two additions: `config.json` names the model whose embeddings
-are borrowed under `embeddings_of`, and the weights may hold `head_ids`, the tokens that the draft can say. The head then is
-the embeddings of these tokens alone, which makes it cheap; every other token has probability exactly 0.
+are borrowed under `embeddings_of`, and the weights hold `head_ids`, the tokens that the draft can say. Its head is the
+embeddings of these tokens alone, which makes it cheap, behind a linear map; every other token has probability exactly 0.
 """
 
 import json
@@ -16,8 +16,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM, Pre
 from decoding.weights import locate
 
 LENDER_KEY = "embeddings_of"
-HEAD_IDS = "head_ids"
-EMBEDDINGS = "model.embed_tokens.weight"
+HEAD_IDS, HEAD_MAP = "head_ids", "head_map"
+EMBEDDINGS = "embed_tokens.weight"
 
 
 class RestrictedHead(nn.Module):
@@ -25,7 +25,8 @@ class RestrictedHead(nn.Module):
 
     Attributes:
         ids: (tokens,) ids of the tokens it can say, ascending.
-        among: the linear head over these, from the last hidden state to (tokens,) logits.
+        map: from the last hidden state to a state that the embeddings understand; the identity at first.
+        among: from there to the (tokens,) logits of `ids`: their embeddings.
     """
 
     ids: Tensor
@@ -34,12 +35,14 @@ class RestrictedHead(nn.Module):
         super().__init__()
         self.vocabulary, width = embeddings.shape
         self.register_buffer("ids", ids)
+        self.map = nn.Linear(width, width, bias=False, dtype=embeddings.dtype)
+        self.map.weight = nn.Parameter(torch.eye(width, dtype=embeddings.dtype))
         self.among = nn.Linear(width, len(ids), bias=False, dtype=embeddings.dtype)
         self.among.weight = nn.Parameter(embeddings[ids].clone(), requires_grad=False)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """(…, width) hidden states to (…, vocabulary) logits, −∞ for tokens that it cannot say."""
-        logits = self.among(hidden)
+        logits = self.among(self.map(hidden))
         everywhere = logits.new_full((*hidden.shape[:-1], self.vocabulary), -torch.inf)
         return everywhere.index_copy(-1, self.ids, logits)
 
@@ -61,22 +64,13 @@ def load_joined(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
         KeyError, ValueError, RuntimeError: the files do not fit together.
     """
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    own = load_file(folder / "model.safetensors")
-    ids = own.pop(HEAD_IDS, None)
+    own = {name: weight.to(dtype) for name, weight in load_file(folder / "model.safetensors").items()}
+    ids, head_map = own.pop(HEAD_IDS).long(), own.pop(HEAD_MAP)
     embeddings = borrowed_embeddings(getattr(config, LENDER_KEY), dtype)
-    with torch.device("meta"):
-        model = LlamaForCausalLM._from_config(config, dtype=dtype)
-    weights = {name: weight.to(dtype) for name, weight in own.items()}
-    missing, unexpected = model.load_state_dict({**weights, EMBEDDINGS: embeddings}, strict=False, assign=True)
-    if unexpected or set(missing) - {"lm_head.weight"}:
-        raise ValueError(f"the weights do not fit the configuration: missing {missing}, unexpected {unexpected}")
-    model.model.rotary_emb = type(model.model.rotary_emb)(
-        config
-    )  # computed, not stored: it was left on the meta device
-    if ids is None:
-        model.lm_head.weight = model.model.embed_tokens.weight
-    else:
-        model.lm_head = RestrictedHead(ids.long(), embeddings)
+    model = LlamaForCausalLM._from_config(config, dtype=dtype)
+    model.lm_head = RestrictedHead(ids, embeddings)
+    model.lm_head.map.weight = nn.Parameter(head_map)
+    model.model.load_state_dict({**own, EMBEDDINGS: embeddings}, assign=True)
     return model.requires_grad_(False).eval()
 
 

@@ -1,0 +1,177 @@
+"""The recipe, step by step: python -m decoding.alignment data | student | train | evaluate | cost | export."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from decoding.alignment.cost import pass_seconds
+from decoding.alignment.data import ANSWER, Conversations, split, write_shards
+from decoding.alignment.evaluate import acceptance_rate, head_mass
+from decoding.alignment.losses import LOSSES
+from decoding.alignment.student import (
+    count_tokens,
+    export,
+    fit_map,
+    frequent_ids,
+    indispensable_ids,
+    make_student,
+    set_own_weights,
+    trainable,
+)
+from decoding.alignment.train import TrainSettings, checkpoint_path, train
+from decoding.joined import load_joined
+from decoding.settings import DecodingSettings
+from decoding.weights import PACKAGED_TARGET, SHIPPED_DRAFT, cache_folder, locate
+
+EVALUATED = [
+    DecodingSettings(),
+    *(DecodingSettings(temperature=temperature) for temperature in (0, 0.3, 0.6, 1.5)),
+    DecodingSettings(top_k=0, top_p=1),
+]
+
+
+def main() -> None:
+    arguments = parser().parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    arguments.run_step(arguments)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m decoding.alignment", description="Make the draft model of a target.")
+    common = argparse.ArgumentParser(add_help=False, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    common.add_argument("--target", default=PACKAGED_TARGET, help="model to align with (see decoding.weights)")
+    common.add_argument("--work", type=Path, default=cache_folder() / "alignment", help="folder of data and runs")
+    common.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu, cuda, …")
+    common.add_argument("--threads", type=int, default=0, help="CPU threads; 0 leaves torch's choice")
+    common.add_argument(
+        "--held-out", type=int, nargs="+", default=[1], help="numbers of the shards kept for evaluation"
+    )
+    steps = top.add_subparsers(required=True)
+
+    def step(name: str, run: Callable[[argparse.Namespace], None], text: str) -> argparse.ArgumentParser:
+        added = steps.add_parser(
+            name, parents=[common], help=text, description=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        )
+        added.set_defaults(run_step=run)
+        return added
+
+    add = step("data", run_data, "let the target write conversations; shards that exist are kept").add_argument
+    add("--shards", type=int, default=16, help="how many shards there shall be")
+    add("--rows", type=int, default=128, help="conversations per shard")
+    add("--length", type=int, default=256, help="tokens per conversation")
+    add("--seed", type=int, default=0)
+
+    add = step("student", run_student, "make an untrained draft from layers of the target").add_argument
+    add("folder", type=Path, help="where to write it")
+    add("--layers", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="layers of the target to start from")
+    add("--head", type=int, default=8192, help="tokens that the draft can say, by frequency in the data")
+
+    add = step("train", run_train, "train a draft; goes on where a killed run stood").add_argument
+    add("start", help="draft to start from: a folder, or the name of a shipped one")
+    add("run", help="name of the run, a folder under --work")
+    add("--loss", choices=LOSSES, default=TrainSettings.loss)
+    add(
+        "--hidden-weight", type=float, default=TrainSettings.hidden_weight, help="weight of the hidden-state regression"
+    )
+    add("--steps", type=int, default=TrainSettings.steps)
+    add("--rows", type=int, default=TrainSettings.rows, help="conversations per step")
+    add("--learning-rate", type=float, default=TrainSettings.learning_rate)
+    add("--warmup", type=int, default=TrainSettings.warmup, help="steps")
+    add("--cooldown", type=float, default=TrainSettings.cooldown, help="share of the steps")
+    add("--seed", type=int, default=TrainSettings.seed)
+    add("--observe-rows", type=int, default=32, help="held-out conversations for the curve")
+
+    add = step("evaluate", run_evaluate, "acceptance rate on held-out conversations").add_argument
+    add("drafts", nargs="*", default=[SHIPPED_DRAFT], help="folders, or names of shipped drafts")
+
+    add = step("cost", run_cost, "cost of a draft pass over that of a target pass").add_argument
+    add("draft", nargs="?", default=SHIPPED_DRAFT, help="a folder, or the name of a shipped draft")
+    add("--context", type=int, default=128, help="tokens already in the cache")
+    add("--repeats", type=int, default=50)
+
+    add = step("export", run_export, "write a run's weights as a draft folder, in half precision").add_argument
+    add("start", help="draft that the run started from")
+    add("run", help="name of the run")
+    add("folder", type=Path, help="where to write")
+    return top
+
+
+def load_target(arguments: argparse.Namespace) -> PreTrainedModel:
+    model = AutoModelForCausalLM.from_pretrained(locate(arguments.target), dtype=torch.float32, local_files_only=True)
+    return model.to(arguments.device).eval()
+
+
+def load_tokenizer(arguments: argparse.Namespace) -> PreTrainedTokenizerBase:
+    return AutoTokenizer.from_pretrained(locate(arguments.target), local_files_only=True)
+
+
+def load_draft(arguments: argparse.Namespace, source: str) -> PreTrainedModel:
+    return load_joined(locate(source), torch.float32).to(arguments.device)
+
+
+def shards(arguments: argparse.Namespace) -> Path:
+    return arguments.work / "shards"
+
+
+def run_data(arguments: argparse.Namespace) -> None:
+    size = {"shards": arguments.shards, "rows": arguments.rows, "length": arguments.length, "seed": arguments.seed}
+    write_shards(load_target(arguments), load_tokenizer(arguments), shards(arguments), **size)
+
+
+def run_student(arguments: argparse.Namespace) -> None:
+    target, tokenizer = load_target(arguments), load_tokenizer(arguments)
+    data = Conversations.load(split(shards(arguments), arguments.held_out)[0])
+    ids = frequent_ids(count_tokens(data, target.config.vocab_size), arguments.head, indispensable_ids(tokenizer))
+    student = make_student(target, arguments.layers, ids)
+    fit_map(student, data)
+    export(student, tokenizer, arguments.target, arguments.folder)
+
+
+def run_train(arguments: argparse.Namespace) -> None:
+    draft = trainable(load_draft(arguments, arguments.start))
+    training, held_out = (Conversations.load(part) for part in split(shards(arguments), arguments.held_out))
+    observed = held_out.select(torch.arange(min(arguments.observe_rows, len(held_out))))
+    head = load_target(arguments).lm_head.weight.detach()
+    names = TrainSettings.__dataclass_fields__
+    settings = TrainSettings(**{name: value for name, value in vars(arguments).items() if name in names})
+    laws = {"alpha": DecodingSettings(), "alpha_greedy": DecodingSettings(temperature=0)}
+
+    def observe(model: PreTrainedModel) -> dict[str, float]:
+        return dict(zip(laws, acceptance_rate(model, head, observed, list(laws.values())), strict=True))
+
+    train(draft, training, settings, arguments.work / arguments.run, observe=observe)
+
+
+def run_evaluate(arguments: argparse.Namespace) -> None:
+    data = Conversations.load(split(shards(arguments), arguments.held_out)[1])
+    head = load_target(arguments).lm_head.weight.detach()
+    for source in arguments.drafts:
+        draft = load_draft(arguments, source)
+        print(f"{source}: {len(data)} held-out conversations, {int((data.writers[:, 1:] == ANSWER).sum())} positions")
+        print(f"  target's mass on the draft's head: {head_mass(draft.lm_head.ids, head, data):.4f}")
+        for settings, rate in zip(EVALUATED, acceptance_rate(draft, head, data, EVALUATED), strict=True):
+            print(f"  T={settings.temperature:g} top_k={settings.top_k} top_p={settings.top_p:g}: alpha = {rate:.4f}")
+
+
+def run_cost(arguments: argparse.Namespace) -> None:
+    models = load_target(arguments), load_draft(arguments, arguments.draft)
+    target, draft = pass_seconds(models, arguments.context, arguments.repeats)
+    print(f"target pass {1e3 * target:.1f} ms, draft pass {1e3 * draft:.1f} ms, c = {draft / target:.3f}")
+
+
+def run_export(arguments: argparse.Namespace) -> None:
+    draft = load_draft(arguments, arguments.start)
+    state = torch.load(
+        checkpoint_path(arguments.work / arguments.run), weights_only=True, map_location=arguments.device
+    )
+    set_own_weights(draft, state["student"])
+    export(draft, load_tokenizer(arguments), arguments.target, arguments.folder)
+    print(f"{arguments.folder}: weights after {state['done']} steps")
+
+
+if __name__ == "__main__":
+    main()
