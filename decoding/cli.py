@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from tqdm.auto import tqdm
 
 from decoding.decode import Decoding
-from decoding.language_model import LanguageModel, UnsupportedModel
+from decoding.lane import DEFAULT_METHODS, Lane, Lanes, lane_titles
+from decoding.language_model import UnsupportedModel
 from decoding.methods import METHODS
 from decoding.pair import ModelPair, VocabularyMismatch
 from decoding.presets import DEFAULT_PRESET, PRESETS
@@ -49,7 +50,7 @@ def run_command(options: argparse.Namespace) -> int:
     settings = _settings(options)
     prompt = _prompt(options)
     out = _writable(options.out)
-    pair = _load(options, needs_draft=METHODS[options.method].drafts)
+    pair = _load(options, preset=options.preset, needs_draft=METHODS[options.method].drafts)
     decoding = Decoding(options.method, pair, prompt, settings)
     try:
         _stream(decoding, quiet=options.json)
@@ -67,27 +68,32 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def compare_command(options: argparse.Namespace) -> int:
-    """Decode one prompt with several methods, advanced fairly, and print a table of their figures."""
+    """Decode one prompt in two to four lanes, advanced fairly, and print a table of their figures."""
     settings = _settings(options)
+    lanes = _lanes(options, settings)
     prompt = _prompt(options)
     folder = _writable_folder(options.out)
-    pair = _load(options, needs_draft=any(METHODS[method].drafts for method in options.methods))
-    lanes = [Decoding(method, pair, prompt, settings) for method in options.methods]
-    with tqdm(total=len(lanes) * settings.max_new_tokens, unit="token", file=sys.stderr, leave=False, disable=None) as bar:
-        for _, step in race(lanes):
+    pairs = _pairs(options, lanes)
+    decodings = [Decoding(lane.method, pairs[lane.preset], prompt, lane.settings) for lane in lanes]
+    total = sum(lane.settings.max_new_tokens for lane in lanes)
+    with tqdm(total=total, unit="token", file=sys.stderr, leave=False, disable=None) as bar:
+        for _, step in race(decodings):
             bar.update(len(step.emitted))
-    traces = [lane.trace() for lane in lanes]
+    titles, traces = lane_titles(lanes), [decoding.trace() for decoding in decodings]
     if folder:
-        for trace in traces:
-            (folder / f"{trace.method}.json").write_text(trace.model_dump_json() + "\n", encoding="utf-8")
+        for number, trace in enumerate(traces, start=1):
+            (folder / f"{number}-{trace.method}.json").write_text(trace.model_dump_json() + "\n", encoding="utf-8")
         print(f"{len(traces)} traces written to {folder}", file=sys.stderr)
     if options.json:
-        results = {trace.method: trace.result.model_dump(mode="json") for trace in traces}
+        results = [
+            {"lane": title, "method": trace.method, **trace.result.model_dump(mode="json")}
+            for title, trace in zip(titles, traces, strict=True)
+        ]
         print(json.dumps(results, ensure_ascii=False, indent=2))
     else:
-        for trace in traces:
-            print(f"── {METHODS[trace.method].title}\n{trace.result.text}\n")
-        print(_table(traces))
+        for title, trace in zip(titles, traces, strict=True):
+            print(f"── {title}\n{trace.result.text}\n")
+        print(_table(titles, traces))
     return 0
 
 
@@ -97,7 +103,9 @@ def replay_command(options: argparse.Namespace) -> int:
     target = options.target or _known(trace.target.source, "--target")
     draft = options.draft or (_known(trace.draft.source, "--draft") if trace.draft else None)
     pair = ModelPair.load(target, draft)
-    outcomes = list(tqdm(replay(trace, pair), total=len(trace.steps), unit="step", file=sys.stderr, leave=False, disable=None))
+    outcomes = list(
+        tqdm(replay(trace, pair), total=len(trace.steps), unit="step", file=sys.stderr, leave=False, disable=None)
+    )
     differences = [outcome for outcome in outcomes if outcome]
     reproduced = sum(outcome is None for outcome in outcomes)
     if options.json:
@@ -141,7 +149,21 @@ def _parser() -> argparse.ArgumentParser:
     _add_settings(run)
 
     compare = _command(commands, "compare", compare_command)
-    compare.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="default: all")
+    lanes = compare.add_mutually_exclusive_group()
+    lanes.add_argument(
+        "--methods",
+        nargs="+",
+        choices=METHODS,
+        default=DEFAULT_METHODS,
+        metavar="METHOD",
+        help=f"one lane per method: {', '.join(METHODS)} (default: {' '.join(DEFAULT_METHODS)})",
+    )
+    lanes.add_argument(
+        "--lane",
+        action="append",
+        metavar="METHOD[,SETTING=VALUE…]",
+        help="a lane with settings of its own, e.g. mtad,threshold=0.1 or speculative,preset=gpt2-xl; give two to four",
+    )
     _add_prompt(compare)
     compare.add_argument("--out", type=Path, metavar="FOLDER", help="write one trace per method into this folder")
     _add_models(compare)
@@ -212,13 +234,28 @@ def _prompt(options: argparse.Namespace) -> str:
     return sys.stdin.read() if options.prompt == "-" else options.prompt
 
 
-def _load(options: argparse.Namespace, *, needs_draft: bool) -> ModelPair:
-    """The pair asked for; a draft that no method needs is not loaded."""
-    preset = PRESETS[options.preset]
-    target = LanguageModel.load(options.target or preset.target)
-    if not needs_draft:
-        return ModelPair(target)
-    return ModelPair.of(target, LanguageModel.load(options.draft or preset.draft))
+def _lanes(options: argparse.Namespace, settings: DecodingSettings) -> tuple[Lane, ...]:
+    described = options.lane or options.methods
+    try:
+        return Lanes.validate_python(tuple(Lane.parse(text, settings, options.preset) for text in described))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"lane {' '.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def _pairs(options: argparse.Namespace, lanes: Sequence[Lane]) -> dict[str, ModelPair]:
+    """Each pair that the lanes name, loaded once; --target and --draft stand in for those of --preset."""
+    names = {lane.preset for lane in lanes}
+    drafting = {lane.preset for lane in lanes if METHODS[lane.method].drafts}
+    return {name: _load(options, preset=name, needs_draft=name in drafting) for name in names}
+
+
+def _load(options: argparse.Namespace, *, preset: str, needs_draft: bool) -> ModelPair:
+    """A pair; a draft that no method needs is not loaded."""
+    target, draft = PRESETS[preset].target, PRESETS[preset].draft
+    if preset == options.preset:
+        target, draft = options.target or target, options.draft or draft
+    return ModelPair.load(target, draft if needs_draft else None)
 
 
 def _known(source: str, flag: str) -> str:
@@ -296,11 +333,11 @@ COLUMNS = {
 }
 
 
-def _table(traces: Iterable[Trace]) -> str:
-    rows = [["method", *COLUMNS, "ended by"]]
-    for trace in traces:
+def _table(titles: Sequence[str], traces: Sequence[Trace]) -> str:
+    rows = [["lane", *COLUMNS, "ended by"]]
+    for title, trace in zip(titles, traces, strict=True):
         figures = [_cell(trace.result.metrics, name) for name in COLUMNS.values()]
-        rows.append([METHODS[trace.method].title, *figures, FINISH[trace.result.finish_reason]])
+        rows.append([title, *figures, FINISH[trace.result.finish_reason]])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

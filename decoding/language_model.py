@@ -53,7 +53,7 @@ class LanguageModel:
         dtype = dtype or default_dtype(device)
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            model = load_joined(folder, dtype).to(device) if is_joined(folder) else _load_plain(folder, device, dtype)
+            model = _load_joined(folder, device, dtype) if is_joined(folder) else _load_plain(folder, device, dtype)
         except (torch.OutOfMemoryError, UnsupportedModel):
             raise
         except Exception as error:  # whatever a damaged file makes the many readers below raise
@@ -96,6 +96,10 @@ def default_dtype(device: str) -> torch.dtype:
     if device == "cpu":
         return torch.float32
     return torch.bfloat16 if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else torch.float16
+
+
+def _load_joined(folder: Path, device: str, dtype: torch.dtype) -> PreTrainedModel:
+    return load_joined(folder, dtype).to("cuda" if device == "auto" else device)  # too small to spread
 
 
 def _load_plain(folder: Path, device: str, dtype: torch.dtype) -> PreTrainedModel:

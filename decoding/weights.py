@@ -106,7 +106,9 @@ def _from_hub(repo_id: str, *, download: bool) -> Path:
             f"'{repo_id}' is gated: accept its licence on its Hub page, then log in with `hf auth login` or set HF_TOKEN."
         ) from error
     except RepositoryNotFoundError as error:
-        raise WeightsError(f"The Hub has no model repository named '{repo_id}', or your token may not see it.") from error
+        raise WeightsError(
+            f"The Hub has no model repository named '{repo_id}', or your token may not see it."
+        ) from error
     except LocalEntryNotFoundError as error:
         raise WeightsError(f"'{repo_id}' is not on this machine, and the Hub cannot be reached to fetch it.") from error
     except Exception as error:  # the Hub's client lets errors of several network libraries through
@@ -116,9 +118,7 @@ def _from_hub(repo_id: str, *, download: bool) -> Path:
 
 def _snapshot(repo_id: str, *, download: bool, revision: str | None = None) -> Path:
     patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
-    return Path(
-        snapshot_download(repo_id, revision=revision, allow_patterns=patterns, local_files_only=not download)
-    )
+    return Path(snapshot_download(repo_id, revision=revision, allow_patterns=patterns, local_files_only=not download))
 
 
 def _conversion(repo_id: str) -> str | None:

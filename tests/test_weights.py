@@ -114,7 +114,9 @@ print(weights.locate("tiny"))
 def other_process(package: Package, log: Path, seconds: float) -> subprocess.Popen:
     fields = [package.requirement, package.wheel_sha256, package.member, package.member_sha256]
     command = [sys.executable, "-c", OTHER_PROCESS, str(log), str(seconds), *fields]
-    return subprocess.Popen(command, cwd=Path(__file__).parent.parent, stdout=subprocess.PIPE, text=True, env=os.environ)
+    return subprocess.Popen(
+        command, cwd=Path(__file__).parent.parent, stdout=subprocess.PIPE, text=True, env=os.environ
+    )
 
 
 def test_two_processes_at_once_convert_once(package, tmp_path):
@@ -141,7 +143,7 @@ def test_a_killed_conversion_leaves_nothing_broken(package, tmp_path):
 
 
 def test_folders_without_a_model_are_refused_in_words(tmp_path):
-    with pytest.raises(WeightsError, match="has no config.json"):
+    with pytest.raises(WeightsError, match=r"has no config\.json"):
         locate(str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")

@@ -1,0 +1,83 @@
+"""A lane of a race, as data: which method, on which pair, with which settings."""
+
+from collections.abc import Sequence
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
+
+from decoding.methods import METHODS
+from decoding.presets import DEFAULT_PRESET, PRESETS
+from decoding.settings import DecodingSettings
+
+FEWEST_LANES, MOST_LANES = 2, 4
+
+
+class Lane(BaseModel):
+    """What one lane runs. `preset` is a key of `PRESETS`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: str
+    preset: str = DEFAULT_PRESET
+    settings: DecodingSettings = DecodingSettings()
+
+    @field_validator("method")
+    @classmethod
+    def _method_exists(cls, method: str) -> str:
+        if method not in METHODS:
+            raise ValueError(f"there is no method '{method[:64]}'; methods are {', '.join(METHODS)}")
+        return method
+
+    @field_validator("preset")
+    @classmethod
+    def _preset_exists(cls, preset: str) -> str:
+        if preset not in PRESETS:
+            raise ValueError(f"there is no pair '{preset[:64]}'; pairs are {', '.join(PRESETS)}")
+        return preset
+
+    @classmethod
+    def parse(cls, text: str, settings: DecodingSettings, preset: str = DEFAULT_PRESET) -> Self:
+        """A lane from "method,name=value,…", where the named settings replace those of `settings`.
+
+        Raises:
+            ValueError: no such method, pair or setting, or a value out of its bounds.
+
+        >>> Lane.parse("mtad,threshold=0.1", DecodingSettings(seed=7)).settings.threshold
+        0.1
+        """
+        method, *changes = (part.strip() for part in text.split(","))
+        changed = {name.strip(): value.strip() for name, _, value in (change.partition("=") for change in changes)}
+        preset = changed.pop("preset", preset)
+        return cls(
+            method=method, preset=preset, settings=DecodingSettings.model_validate({**dict(settings), **changed})
+        )
+
+    @property
+    def title(self) -> str:
+        """The method's title."""
+        return METHODS[self.method].title
+
+
+Lanes = TypeAdapter(Annotated[tuple[Lane, ...], Field(min_length=FEWEST_LANES, max_length=MOST_LANES)])
+
+DEFAULT_METHODS = ("single_token", "speculative", "mtad")
+
+
+def default_lanes(settings: DecodingSettings, preset: str = DEFAULT_PRESET) -> tuple[Lane, ...]:
+    """The three methods this project began with, on one pair with the same settings."""
+    return tuple(Lane(method=method, preset=preset, settings=settings) for method in DEFAULT_METHODS)
+
+
+def lane_titles(lanes: Sequence[Lane]) -> list[str]:
+    """A title for each lane; lanes of one method are told apart by the settings in which they differ.
+
+    >>> lane_titles([Lane.parse(f"mtad,threshold={t}", DecodingSettings()) for t in (0.1, 0.9)])
+    ['MTAD · threshold 0.1', 'MTAD · threshold 0.9']
+    """
+    titles = []
+    for lane in lanes:
+        namesakes = [{"pair": other.preset, **dict(other.settings)} for other in lanes if other.method == lane.method]
+        own = {"pair": lane.preset, **dict(lane.settings)}
+        differing = [name for name in own if any(other[name] != own[name] for other in namesakes)]
+        titles.append(" · ".join([lane.title, *(f"{name.replace('_', ' ')} {own[name]}" for name in differing)]))
+    return titles
