@@ -6,7 +6,14 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from decoding.context import CachedContext, Context, attention_kinds
 from decoding.joined import is_joined, load_joined
@@ -104,7 +111,7 @@ def _load_joined(folder: Path, device: str, dtype: torch.dtype) -> PreTrainedMod
 
 def _load_plain(folder: Path, device: str, dtype: torch.dtype) -> PreTrainedModel:
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    if config.is_encoder_decoder or type(config) not in AutoModelForCausalLM._model_mapping:
+    if config.is_encoder_decoder or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise UnsupportedModel(f"{folder.name} is a {config.model_type} model, not a causal language model.")
     return AutoModelForCausalLM.from_pretrained(
         folder, dtype=dtype, device_map=device, use_safetensors=True, local_files_only=True
