@@ -1,0 +1,114 @@
+"""A run, said in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from decoding.methods import METHODS
+from decoding.settings import DecodingSettings
+from decoding.trace import FinishReason, Step
+
+HOW = {
+    "single_token": "The target writes alone, one token per pass.",
+    "speculative": "The draft proposes {γ}; the target checks them in one pass and keeps each with probability p/q.",
+    "mtad": "The draft's {b} propose a block of {γ}; the longest part whose joint P/Q exceeds {τ} is kept.",
+}
+PROMISE = {
+    True: "Lossless: its texts follow exactly the target's law.",
+    False: "Not lossless: it favours blocks that are likely as a whole, so its texts differ from the target's law.",
+}
+
+
+def how(method: str, settings: DecodingSettings) -> str:
+    """What the method does with these settings, in a sentence."""
+    words = {
+        "γ": count(settings.draft_length, "token"),
+        "b": count(settings.beam_width, "beam"),
+        "τ": f"{settings.threshold:g}",
+    }
+    return HOW.get(method, METHODS[method].title + ".").format(**words)
+
+
+def promise(method: str) -> str:
+    """Whether the method keeps the target's law, in a sentence."""
+    return PROMISE[METHODS[method].lossless]
+
+
+def finish(reason: FinishReason, settings: DecodingSettings) -> str:
+    """Why a run ended."""
+    match reason:
+        case "eos":
+            return "Finished: the model ended its text."
+        case "stop":
+            return "Finished: a stop string appeared."
+        case "length":
+            return f"Finished: the limit of {count(settings.max_new_tokens, 'token')} is reached."
+        case "cancelled":
+            return "Stopped before its end."
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What a step of a lane costs and gives, on average. Seconds; passes and tokens are counts."""
+
+    tokens: float
+    draft_passes: float
+    target_seconds: float
+    draft_seconds: float
+    other_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """The whole step."""
+        return self.target_seconds + self.draft_seconds + self.other_seconds
+
+    @classmethod
+    def of(cls, steps: Sequence[Step]) -> "StepCost | None":
+        """The average of some steps; None of none, or where the clock was too coarse."""
+        n = len(steps)
+        seconds = sum(step.cost.seconds for step in steps)
+        if not n or not seconds:
+            return None
+        target, draft = (sum(getattr(step.cost, f"{model}_seconds") for step in steps) for model in ("target", "draft"))
+        return cls(
+            tokens=sum(len(step.emitted) for step in steps) / n,
+            draft_passes=sum(step.cost.draft_passes for step in steps) / n,
+            target_seconds=target / n,
+            draft_seconds=draft / n,
+            other_seconds=max(0.0, seconds - target - draft) / n,
+        )
+
+
+def speed(steps: Sequence[Step], single_token_steps: Sequence[Step]) -> str | None:
+    """How fast a lane was against single-token sampling in the same race, and why; None where that cannot be said.
+
+    A step's cost is counted in single-token steps, so that tokens per step / cost per step is the speed.
+    """
+    lane, single = StepCost.of(steps), StepCost.of(single_token_steps)
+    if not lane or not single:
+        return None
+    unit = single.seconds / single.tokens
+    ratio = lane.tokens / (lane.seconds / unit)
+    parts = [
+        f"{lane.target_seconds / unit:.2f} to check the block",
+        f"{lane.draft_seconds / unit:.2f} for {_number(lane.draft_passes)} draft passes",
+        f"{lane.other_seconds / unit:.2f} for rules and records",
+    ]
+    return (
+        f"{ratio:.2f}× the speed of single-token sampling. A step writes {_number(lane.tokens)} tokens and costs as much as "
+        f"{lane.seconds / unit:.2f} single-token steps: {parts[0]}, {parts[1]}, {parts[2]}."
+    )
+
+
+def yardstick(steps: Sequence[Step]) -> str | None:
+    """The single-token lane's own sentence."""
+    cost = StepCost.of(steps)
+    return f"The yardstick: {1000 * cost.seconds:.0f} ms per token, one target pass each." if cost else None
+
+
+def count(number: int, noun: str) -> str:
+    """A number and its noun: "1 token", "4 tokens"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value == round(value) else f"{value:.1f}"

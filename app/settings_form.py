@@ -1,0 +1,97 @@
+"""The settings as a form: what each field is called, its bounds, and one sentence for what does not fit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from decoding.lane import FEWEST_LANES, MOST_LANES, Lane, default_lanes
+from decoding.methods import METHODS
+from decoding.settings import DecodingSettings
+
+LABELS = {
+    "draft_length": "γ, tokens drafted per step",
+    "beam_width": "b, beams of the draft",
+    "threshold": "τ, threshold of the joint ratio",
+    "draft_search": "Draft search",
+    "temperature": "Temperature",
+    "top_k": "Top-k",
+    "top_p": "Top-p",
+    "max_new_tokens": "New tokens, at most",
+    "seed": "Seed",
+    "stop": "Stop strings",
+    "chat": "Chat template",
+}
+
+
+class InvalidSettings(ValueError):
+    """Settings that cannot be used; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Least and greatest value of a number, both included."""
+
+    least: float
+    most: float
+
+
+def bounds(name: str, step: float = 1) -> Bounds:
+    """The bounds of a setting; one that is open at the bottom starts a step above it."""
+    limits = {key: value for part in DecodingSettings.model_fields[name].metadata for key, value in _limits(part)}
+    least = limits["gt"] + step if "gt" in limits else limits["ge"]
+    most = limits["lt"] - step if "lt" in limits else limits["le"]
+    return Bounds(least, most)
+
+
+def _limits(part: Any) -> list[tuple[str, float]]:
+    return [(key, getattr(part, key)) for key in ("ge", "gt", "le", "lt") if getattr(part, key, None) is not None]
+
+
+def default(name: str) -> Any:
+    """The default of a setting."""
+    return DecodingSettings.model_fields[name].default
+
+
+def read_settings(values: Mapping[str, Any]) -> DecodingSettings:
+    """The settings that a form holds. `stop` may be a text with one stop string a line.
+
+    Raises:
+        InvalidSettings: a value is missing, of the wrong kind or out of bounds.
+    """
+    given = dict(values)
+    if isinstance(given.get("stop", []), str | None):  # an untouched text field holds None
+        given["stop"] = [line for line in (given["stop"] or "").splitlines() if line]
+    try:
+        return DecodingSettings(**given)
+    except ValidationError as error:
+        raise InvalidSettings(_sentence(error)) from error
+
+
+def read_lanes(methods: Sequence[str] | None, values: Mapping[str, Any]) -> tuple[Lane, ...]:
+    """Lanes of the named methods, by default the three of the page, all with the same settings.
+
+    Raises:
+        InvalidSettings: no such method, too few or too many, or a setting that does not fit.
+    """
+    settings = read_settings(values)
+    if methods is None:
+        return default_lanes(settings)
+    if unknown := [str(method)[:60] for method in methods if method not in METHODS]:
+        raise InvalidSettings(f"There is no method '{unknown[0]}'. Methods: {', '.join(METHODS)}.")
+    if not FEWEST_LANES <= len(methods) <= MOST_LANES:
+        raise InvalidSettings(f"A race has {FEWEST_LANES} to {MOST_LANES} lanes, not {len(methods)}.")
+    return tuple(Lane(method=method, settings=settings) for method in methods)
+
+
+def _sentence(error: ValidationError) -> str:
+    """About the first field that does not fit."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    name, value = str(first["loc"][0]), first["input"]
+    label = LABELS.get(name)
+    if label is None:
+        return f"There is no setting named '{name[:60]}'."
+    if value is None or value == "":
+        return f"{label}: a value is missing."
+    return f"{label}: {str(value)[:40]} does not fit. {first['msg'].replace('Input should', 'It should')}."

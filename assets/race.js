@@ -1,0 +1,165 @@
+// Draws the title, the status line and the race. Text of models and visitors only ever becomes textContent.
+const decodingExplorer = (() => {
+  const ORIGINS = {
+    sampled: "sampled from the target",
+    accepted: "drafted and accepted",
+    resampled: "resampled after a refusal",
+    bonus: "bonus after a fully accepted block",
+    forced: "forced by the reader",
+    refused: "drafted and refused",
+  };
+  const LEGEND = [
+    ["sampled", "from the target"],
+    ["accepted", "drafted and kept"],
+    ["resampled", "in place of a refused token"],
+    ["bonus", "after a block kept whole"],
+    ["refused", "drafted and dropped"],
+  ];
+
+  function make(tag, className, text) {
+    const node = document.createElement(tag);
+    if (className) node.className = className;
+    if (text !== undefined) node.textContent = text;
+    return node;
+  }
+
+  function setText(node, text) {
+    if (node.textContent !== text) node.textContent = text;
+  }
+
+  // Calls draw with the value now and whenever it changes.
+  function follow(props, watch, draw) {
+    draw(props.value);
+    watch("value", () => draw(props.value));
+  }
+
+  function title(element, props, watch) {
+    const bar = make("header", "titlebar");
+    const pair = make("p", "pair");
+    const target = make("span", "model");
+    const draft = make("span", "model");
+    pair.append(
+      make("span", "role", "target"), target, make("span", "arrow", "⟵"), make("span", "role", "draft"), draft,
+    );
+    bar.append(make("h1", "", "Decoding Explorer"), pair);
+    element.replaceChildren(bar);
+    follow(props, watch, (value) => {
+      setText(target, value.target);
+      setText(draft, value.draft);
+    });
+  }
+
+  function status(element, props, watch) {
+    const line = make("p", "status-line");
+    line.setAttribute("role", "status");
+    line.setAttribute("aria-live", "polite");
+    const text = make("span", "status-text");
+    line.append(make("span", "status-mark"), text);
+    element.replaceChildren(line);
+    follow(props, watch, (value) => {
+      line.dataset.kind = value.kind;
+      setText(text, value.text);
+    });
+  }
+
+  function legend() {
+    const box = make("div", "legend");
+    const list = make("dl", "origins");
+    for (const [origin, meaning] of LEGEND) {
+      const entry = make("div", "origin");
+      const term = make("dt");
+      term.append(make("span", `token ${origin}`, origin));
+      entry.append(term, make("dd", "", meaning));
+      list.append(entry);
+    }
+    const label = make("label", "show-refused");
+    const checkbox = make("input");
+    checkbox.type = "checkbox";
+    label.append(checkbox, "show refused tokens");
+    box.append(list, label);
+    return [box, checkbox];
+  }
+
+  function drawPart([kind, text]) {
+    if (kind === "text") return document.createTextNode(text);
+    const part = make("span", `part ${kind}`, text);
+    if (kind === "byte") part.title = `byte ${text} of a character that is not complete yet`;
+    if (kind === "hidden") part.title = "an invisible character";
+    return part;
+  }
+
+  function drawToken(token, lane) {
+    const node = make("span", `token ${token.origin}`);
+    node.dataset.lane = lane;
+    node.dataset.step = token.step;
+    node.dataset.id = token.id;
+    const likely = token.p === undefined ? "" : `, probability under the target ${token.p.toPrecision(3)}`;
+    node.title = `step ${token.step + 1}: ${ORIGINS[token.origin]}${likely}`;
+    node.append(...token.parts.map(drawPart));
+    return node;
+  }
+
+  function makeLane(data, index) {
+    const root = make("section", "lane");
+    root.dataset.lane = index;
+    root.dataset.method = data.method;
+    const heading = make("h2", "", data.title);
+    heading.id = `lane-${index}`;
+    root.setAttribute("aria-labelledby", heading.id);
+    const how = make("p", "how", data.how);
+    const promise = make("p", `promise ${data.lossless ? "lossless" : "lossy"}`, data.promise);
+    const track = make("div", "track");
+    const bar = make("div", "bar");
+    track.append(bar);
+    const text = make("div", "text");
+    text.tabIndex = 0;
+    text.setAttribute("role", "region");
+    text.setAttribute("aria-label", `Text of ${data.title}`);
+    const remark = make("p", "remark");
+    const figures = make("dl", "figures");
+    const values = data.figures.map(({ name, meaning }) => {
+      const cell = make("div", "figure");
+      cell.title = meaning;
+      const value = make("dd");
+      cell.append(make("dt", "", name), value);
+      figures.append(cell);
+      return value;
+    });
+    const speed = make("p", "speed");
+    root.append(heading, how, promise, track, text, remark, figures, speed);
+    return { root, bar, text, remark, values, speed, drawn: 0 };
+  }
+
+  function updateLane(lane, data, index) {
+    lane.root.dataset.state = data.state;
+    lane.bar.style.transform = `scaleX(${data.progress})`;
+    const atBottom = lane.text.scrollHeight - lane.text.scrollTop - lane.text.clientHeight < 24;
+    if (data.tokens.length > lane.drawn) {
+      lane.text.append(...data.tokens.slice(lane.drawn).map((token) => drawToken(token, index)));
+      lane.drawn = data.tokens.length;
+      if (atBottom) lane.text.scrollTop = lane.text.scrollHeight;
+    }
+    data.figures.forEach(({ value }, i) => setText(lane.values[i], value));
+    setText(lane.remark, data.remark);
+    setText(lane.speed, data.speed);
+  }
+
+  function race(element, props, watch) {
+    const [key, showRefused] = legend();
+    const row = make("div", "lanes");
+    element.replaceChildren(key, row);
+    showRefused.addEventListener("change", () => row.classList.toggle("with-refused", showRefused.checked));
+    let run = null;
+    let lanes = [];
+    follow(props, watch, (value) => {
+      if (run !== value.run) {
+        run = value.run;
+        lanes = value.lanes.map(makeLane);
+        row.replaceChildren(...lanes.map((lane) => lane.root));
+      }
+      value.lanes.forEach((data, index) => updateLane(lanes[index], data, index));
+    });
+  }
+
+  return { title, status, race };
+})();
