@@ -42,13 +42,13 @@ class Beam:
 class BeamTree:
     """All nodes that ever were a beam's end, and the beams that reached the end of drafting.
 
-    `laws` holds the draft's unwarped and warped law, each (vocabulary,), after each node that was fed; the key None is
-    the law after the text itself. `slots` says which node of the draft's context each fed node is.
+    `laws` holds the draft's unwarped law, (vocabulary,), after each node that was fed; the key None is the law after the
+    text itself. `slots` says which node of the draft's context each fed node is.
     """
 
     nodes: list[BeamNode] = field(default_factory=list)
     beams: list[Beam] = field(default_factory=list)
-    laws: dict[int | None, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    laws: dict[int | None, Tensor] = field(default_factory=dict)
     slots: dict[int | None, int] = field(default_factory=lambda: {None: TRUNK})
 
     @property
@@ -112,9 +112,8 @@ def decode_beams(
     laws = context.feed(pending)
     for depth in range(1, length + 1):
         open_beams = [beam for beam in tree.beams if not _is_finished(tree, beam, eos_ids)]
-        warped = warp(laws)
-        tree.laws |= {beam.node: (laws[row], warped[row]) for row, beam in enumerate(open_beams)}
-        _advance(tree, open_beams, warped.double(), depth, width, select)
+        tree.laws |= {beam.node: laws[row] for row, beam in enumerate(open_beams)}
+        _advance(tree, open_beams, warp(laws).double(), depth, width, select)
         grown = [beam for beam in tree.beams if not _is_finished(tree, beam, eos_ids)]
         if depth == length or not grown:
             break

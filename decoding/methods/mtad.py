@@ -44,10 +44,10 @@ def mtad(run: Run) -> Iterator[Step]:
         ]
         run.target.cut(before + kept)
         run.draft.commit([tree.slots[node] for node in tree.chosen[:kept] if node in tree.slots])
-        log_q, warped_q = _laws_along(tree)
+        log_q = _laws_along(tree)
         yield run.finish_step(
             emitted,
-            record_choices(tokens, log_p, warped_p, log_q, warped_q),
+            record_choices(tokens, log_p, warped_p, log_q, run.warp(log_q)),
             _as_draft(tree, verdicts),
             verdicts,
         )
@@ -92,11 +92,9 @@ def _judge(run: Run, tree: BeamTree, log_p: Tensor) -> list[Verdict]:
     ]
 
 
-def _laws_along(tree: BeamTree) -> tuple[Tensor, Tensor]:
-    """The draft's laws before each token of the chosen block, and after it where it was asked; unwarped and warped."""
-    laws = [tree.laws[node] for node in [None, *tree.chosen] if node in tree.laws]
-    unwarped, drafted_from = zip(*laws, strict=True)
-    return torch.stack(unwarped), torch.stack(drafted_from)
+def _laws_along(tree: BeamTree) -> Tensor:
+    """The draft's unwarped laws before each token of the chosen block, (block, vocabulary), and after it if it was asked."""
+    return torch.stack([tree.laws[node] for node in [None, *tree.chosen] if node in tree.laws])
 
 
 def _as_draft(tree: BeamTree, verdicts: Sequence[Verdict]) -> Draft:
