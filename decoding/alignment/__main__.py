@@ -1,4 +1,4 @@
-"""The recipe, step by step: python -m decoding.alignment data | student | train | evaluate | cost | export."""
+"""The recipe, step by step: python -m decoding.alignment data | student | train | evaluate | cost | export | plot."""
 
 import argparse
 from collections.abc import Callable
@@ -9,10 +9,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 
 from decoding.alignment.cost import pass_seconds
 from decoding.alignment.data import ANSWER, Conversations, split, write_shards
-from decoding.alignment.evaluate import acceptance_rate, head_mass
+from decoding.alignment.evaluate import agreement, mean_law
 from decoding.alignment.losses import LOSSES
+from decoding.alignment.plot import plot_curve, read_logs
 from decoding.alignment.student import (
-    count_tokens,
     export,
     fit_map,
     frequent_ids,
@@ -97,6 +97,10 @@ def parser() -> argparse.ArgumentParser:
     add("start", help="draft that the run started from")
     add("run", help="name of the run")
     add("folder", type=Path, help="where to write")
+
+    add = step("plot", run_plot, "draw the learning curve of a run, or of runs that followed one another").add_argument
+    add("runs", nargs="+", help="names of the runs, first to last")
+    add("--file", type=Path, required=True, help="where to write, .svg or .png")
     return top
 
 
@@ -125,7 +129,7 @@ def run_data(arguments: argparse.Namespace) -> None:
 def run_student(arguments: argparse.Namespace) -> None:
     target, tokenizer = load_target(arguments), load_tokenizer(arguments)
     data = Conversations.load(split(shards(arguments), arguments.held_out)[0])
-    ids = frequent_ids(count_tokens(data, target.config.vocab_size), arguments.head, indispensable_ids(tokenizer))
+    ids = frequent_ids(mean_law(target.lm_head.weight.detach(), data), arguments.head, indispensable_ids(tokenizer))
     student = make_student(target, arguments.layers, ids)
     fit_map(student, data)
     export(student, tokenizer, arguments.target, arguments.folder)
@@ -141,7 +145,8 @@ def run_train(arguments: argparse.Namespace) -> None:
     laws = {"alpha": DecodingSettings(), "alpha_greedy": DecodingSettings(temperature=0)}
 
     def observe(model: PreTrainedModel) -> dict[str, float]:
-        return dict(zip(laws, acceptance_rate(model, head, observed, list(laws.values())), strict=True))
+        found = agreement(model, head, observed, list(laws.values()))
+        return {name: one.acceptance_rate for name, one in zip(laws, found, strict=True)}
 
     train(draft, training, settings, arguments.work / arguments.run, observe=observe)
 
@@ -152,9 +157,9 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     for source in arguments.drafts:
         draft = load_draft(arguments, source)
         print(f"{source}: {len(data)} held-out conversations, {int((data.writers[:, 1:] == ANSWER).sum())} positions")
-        print(f"  target's mass on the draft's head: {head_mass(draft.lm_head.ids, head, data):.4f}")
-        for settings, rate in zip(EVALUATED, acceptance_rate(draft, head, data, EVALUATED), strict=True):
-            print(f"  T={settings.temperature:g} top_k={settings.top_k} top_p={settings.top_p:g}: alpha = {rate:.4f}")
+        for settings, found in zip(EVALUATED, agreement(draft, head, data, EVALUATED), strict=True):
+            law = f"T={settings.temperature:g} top_k={settings.top_k} top_p={settings.top_p:g}"
+            print(f"  {law:24} alpha {found.acceptance_rate:.4f}  within reach of the draft's head {found.reach:.4f}")
 
 
 def run_cost(arguments: argparse.Namespace) -> None:
@@ -171,6 +176,10 @@ def run_export(arguments: argparse.Namespace) -> None:
     set_own_weights(draft, state["student"])
     export(draft, load_tokenizer(arguments), arguments.target, arguments.folder)
     print(f"{arguments.folder}: weights after {state['done']} steps")
+
+
+def run_plot(arguments: argparse.Namespace) -> None:
+    plot_curve(read_logs([arguments.work / run for run in arguments.runs]), arguments.file)
 
 
 if __name__ == "__main__":

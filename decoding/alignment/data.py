@@ -76,7 +76,9 @@ class PreallocatedLayer(DynamicLayer):
         self.keys, self.values = self.buffers[:, :, :, :0]
         self.is_initialized = True
 
-    def update(self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object) -> tuple[Tensor, Tensor]:
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         old = self.keys.shape[-2]

@@ -1,6 +1,7 @@
 """Evaluation: how often a draft agrees with its target, on conversations that it was not trained on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -35,26 +36,41 @@ def answer_laws(draft: PreTrainedModel, head: Tensor, data: Conversations) -> It
         yield (batch.hidden[answers].float() @ head.T).log_softmax(-1), log_q
 
 
-def acceptance_rate(
-    draft: PreTrainedModel, head: Tensor, data: Conversations, settings: list[DecodingSettings]
-) -> list[float]:
-    """α = mean Σ min(p̃, q̃) over the positions of the target's answers, for each of the settings."""
-    sums = torch.zeros(len(settings), dtype=torch.float64)
+@dataclass(frozen=True)
+class Agreement:
+    """How a draft does beside its target.
+
+    Attributes:
+        acceptance_rate: α = mean Σ min(p̃, q̃) over the positions of the target's answers.
+        reach: mean mass of p̃ on the tokens that the draft can say at all: what α is bounded by.
+    """
+
+    acceptance_rate: float
+    reach: float
+
+
+def agreement(
+    draft: PreTrainedModel, head: Tensor, data: Conversations, settings: Sequence[DecodingSettings]
+) -> list[Agreement]:
+    """The agreement of draft and target under each of the settings."""
+    sums = torch.zeros(len(settings), 2, dtype=torch.float64)
     positions = 0
     for log_p, log_q in answer_laws(draft, head, data):
         positions += len(log_p)
         for at, chosen in enumerate(settings):
-            sums[at] += overlap(warp(log_p, chosen), warp(log_q, chosen)).sum().cpu()
-    return (sums / positions).tolist()
+            warped = warp(log_p, chosen)
+            reached = warped.masked_fill(log_q == -torch.inf, -torch.inf).exp()
+            sums[at, 0] += overlap(warped, warp(log_q, chosen)).sum().cpu()
+            sums[at, 1] += reached.sum().cpu()
+    return [Agreement(*means) for means in (sums / positions).tolist()]
 
 
 @torch.inference_mode()
-def head_mass(head_ids: Tensor, head: Tensor, data: Conversations) -> float:
-    """Mean mass of the target's own law on the tokens that a restricted head can say, at the positions of its answers."""
+def mean_law(head: Tensor, data: Conversations) -> Tensor:
+    """(vocabulary,) the target's mean law over the positions of its answers: how often it would write each token."""
     answers = data.writers[:, 1:] == ANSWER
     hidden, log_normaliser = data.hidden[answers], data.log_normaliser[answers]
-    masses = [
-        (some.float() @ head[head_ids].T).logsumexp(-1) - normaliser
-        for some, normaliser in zip(hidden.split(1024), log_normaliser.split(1024), strict=True)
-    ]
-    return float(torch.cat(masses).exp().mean())
+    total = torch.zeros(len(head))
+    for some, normaliser in zip(hidden.split(256), log_normaliser.split(256), strict=True):
+        total += (some.to(head.device).float() @ head.T - normaliser.to(head.device)[:, None]).exp().sum(0).cpu()
+    return total / len(hidden)

@@ -31,13 +31,13 @@ def make_student(target: PreTrainedModel, layers: Sequence[int], head_ids: Tenso
     return trainable(student)
 
 
-def frequent_ids(counts: Tensor, size: int, always: Iterable[int]) -> Tensor:
+def frequent_ids(law: Tensor, size: int, always: Iterable[int]) -> Tensor:
     """The `size` tokens to keep in the head: those in `always`, then the most frequent; (size,) ascending.
 
     Args:
-        counts: (vocabulary,) how often each token was seen.
+        law: (vocabulary,) how often each token is written.
     """
-    ranked = counts.double()
+    ranked = law.double()
     ranked[list(always)] = torch.inf
     return ranked.topk(size).indices.sort().values
 
@@ -46,11 +46,6 @@ def indispensable_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
     """Specials and single characters or bytes: what any text can be spelled with."""
     vocabulary = tokenizer.get_vocab()
     return set(tokenizer.all_special_ids) | {token_id for token, token_id in vocabulary.items() if len(token) == 1}
-
-
-def count_tokens(data: Conversations, vocabulary: int) -> Tensor:
-    """(vocabulary,) how often the target wrote each token."""
-    return torch.bincount(data.tokens[data.writers != FORCED].long(), minlength=vocabulary)
 
 
 def trainable(student: PreTrainedModel) -> PreTrainedModel:
@@ -114,4 +109,4 @@ def export(student: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, lender:
             {**weights, HEAD_IDS: student.lm_head.ids.int().cpu()}, scratch / "model.safetensors", {"format": "pt"}
         )
         for file in scratch.iterdir():
-            Path(shutil.copy(file, folder / f"{file.name}.part")).replace(folder / file.name)
+            Path(shutil.copyfile(file, folder / f"{file.name}.part")).replace(folder / file.name)

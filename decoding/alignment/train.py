@@ -1,7 +1,6 @@
 """Training: steps over stored conversations; a killed run goes on where it stood and ends with the same weights."""
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,8 @@ from transformers import PreTrainedModel
 from decoding.alignment.data import FORCED, Conversations
 from decoding.alignment.losses import LOSSES
 from decoding.alignment.student import own_weights, set_own_weights
+
+Observer = Callable[[PreTrainedModel], dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -74,31 +75,29 @@ def train(
     folder: Path,
     *,
     save_every: int = 50,
-    observe: Callable[[PreTrainedModel], dict[str, float]] | None = None,
+    observe: Observer | None = None,
     observe_every: int = 100,
 ) -> None:
     """Train `student` in place; `folder` takes the checkpoint and a log.
 
     Args:
-        observe: figures to log every `observe_every` steps and at the end.
+        observe: figures to log at the start, every `observe_every` steps and at the end.
     """
     folder.mkdir(parents=True, exist_ok=True)
     student.train()
     weights = [weight for weight in student.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate, betas=(0.9, 0.95), weight_decay=0.01)
     first = _resume(student, optimizer, settings, folder)
-    began = time.monotonic()
+    if observe and first == 0:
+        _log(student, data, settings, observe, folder, 0)
     for step in trange(first, settings.steps, initial=first, total=settings.steps, desc="training"):
         batch = data.select(rows_of_step(step, settings.rows, len(data), settings.seed)).to(student.device)
-        loss = _step(student, batch, weights, optimizer, settings, step)
+        _step(student, batch, weights, optimizer, settings, step)
         done = step + 1
         if done % save_every == 0 or done == settings.steps:
             _save(student, optimizer, settings, done, folder)
         if observe and (done % observe_every == 0 or done == settings.steps):
-            student.eval()
-            tokens = done * settings.rows * (data.tokens.shape[1] - 1)
-            _log(folder, step=done, tokens=tokens, loss=loss, seconds=time.monotonic() - began, **observe(student))
-            student.train()
+            _log(student, data, settings, observe, folder, done)
     student.eval()
 
 
@@ -109,7 +108,7 @@ def _step(
     optimizer: torch.optim.Optimizer,
     settings: TrainSettings,
     step: int,
-) -> float:
+) -> None:
     for group in optimizer.param_groups:
         group["lr"] = settings.rate_at(step)
     loss = step_loss(student, batch, settings)
@@ -117,7 +116,6 @@ def _step(
     loss.backward()
     torch.nn.utils.clip_grad_norm_(weights, 1.0)
     optimizer.step()
-    return loss.item()
 
 
 def checkpoint_path(folder: Path) -> Path:
@@ -150,6 +148,12 @@ def _resume(student: PreTrainedModel, optimizer: torch.optim.Optimizer, settings
     return int(state["done"])
 
 
-def _log(folder: Path, **figures: float) -> None:
+def _log(
+    student: PreTrainedModel, data: Conversations, settings: TrainSettings, observe: Observer, folder: Path, done: int
+) -> None:
+    student.eval()
+    tokens = done * settings.rows * (data.tokens.shape[1] - 1)
+    figures = {"step": done, "tokens": tokens, "conversations": len(data), **observe(student)}
+    student.train()
     with (folder / "log.jsonl").open("a", encoding="utf-8") as log:
         log.write(json.dumps(figures) + "\n")
