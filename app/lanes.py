@@ -1,7 +1,7 @@
 """What of a lane's run is shown: steps in, plain data out."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import exp
 from typing import Any, Literal
 
@@ -95,12 +95,12 @@ class LaneView:
         """Whether nothing more will come."""
         return self.state in {"finished", "stopped", "failed"}
 
-    def _speed(self, yardstick: "LaneView | None") -> str:
+    def _speed(self, yardstick: "LaneView | None") -> Data | None:
         if not yardstick or not self.over or not yardstick.over:
-            return ""
-        if yardstick is self:
-            return narration.yardstick(self.steps) or ""
-        return narration.speed(self.steps, yardstick.steps) or ""
+            return None
+        alone = yardstick is self
+        speed = narration.yardstick(self.steps) if alone else narration.speed(self.steps, yardstick.steps)
+        return asdict(speed) if speed else None
 
     def _show_refused(self, refused: Sequence[int], step: int) -> None:
         waiting = self._waiting

@@ -78,7 +78,15 @@ class StepCost:
         )
 
 
-def speed(steps: Sequence[Step], single_token_steps: Sequence[Step]) -> str | None:
+@dataclass(frozen=True)
+class Speed:
+    """A verdict and its reason."""
+
+    verdict: str
+    reason: str
+
+
+def speed(steps: Sequence[Step], single_token_steps: Sequence[Step]) -> Speed | None:
     """How fast a lane was against single-token sampling in the same race, and why; None where that cannot be said.
 
     A step's cost is counted in single-token steps, so that tokens per step / cost per step is the speed.
@@ -88,21 +96,18 @@ def speed(steps: Sequence[Step], single_token_steps: Sequence[Step]) -> str | No
         return None
     unit = single.seconds / single.tokens
     ratio = lane.tokens / (lane.seconds / unit)
-    parts = [
-        f"{lane.target_seconds / unit:.2f} to check the block",
-        f"{lane.draft_seconds / unit:.2f} for {_number(lane.draft_passes)} draft passes",
-        f"{lane.other_seconds / unit:.2f} for rules and records",
-    ]
-    return (
-        f"{ratio:.2f}× the speed of single-token sampling. A step writes {_number(lane.tokens)} tokens and costs as much as "
-        f"{lane.seconds / unit:.2f} single-token steps: {parts[0]}, {parts[1]}, {parts[2]}."
+    return Speed(
+        verdict=f"{ratio:.2f}× the speed of single-token sampling.",
+        reason=f"A step writes {_number(lane.tokens)} tokens and costs as much as {lane.seconds / unit:.2f} of its steps: "
+        f"{lane.target_seconds / unit:.2f} for the target's pass, {lane.draft_seconds / unit:.2f} for "
+        f"{_number(lane.draft_passes)} draft passes, {lane.other_seconds / unit:.2f} for rules and records.",
     )
 
 
-def yardstick(steps: Sequence[Step]) -> str | None:
-    """The single-token lane's own sentence."""
+def yardstick(steps: Sequence[Step]) -> Speed | None:
+    """The single-token lane's own verdict."""
     cost = StepCost.of(steps)
-    return f"The yardstick: {1000 * cost.seconds:.0f} ms per token, one target pass each." if cost else None
+    return Speed("The yardstick.", f"{1000 * cost.seconds:.0f} ms per token, one target pass each.") if cost else None
 
 
 def count(number: int, noun: str) -> str:

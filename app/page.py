@@ -7,8 +7,8 @@ import gradio as gr
 
 from app.examples import example_prompts
 from app.lanes import Spelling, lane_views, race_data
-from app.runner import EXPLAINED, Request, Runner
-from app.settings_form import LABELS, bounds, default, read_lanes, read_settings
+from app.runner import EXPLAINED, NOT_BEGUN, Request, Runner
+from app.settings_form import LABELS, bounds, default, hint, read_lanes, read_settings
 from decoding.lane import default_lanes
 from decoding.settings import DecodingSettings
 
@@ -96,9 +96,7 @@ def _settings_form() -> dict[str, gr.components.Component]:
             "draft_length": _slider("draft_length", 1),
             "beam_width": _slider("beam_width", 1),
             "threshold": _slider("threshold", 0.01),
-            "draft_search": gr.Radio(
-                ["sampling", "search"], value=default("draft_search"), label=LABELS["draft_search"], min_width=200
-            ),
+            "draft_search": gr.Radio(["sampling", "search"], value=default("draft_search"), **_words("draft_search")),
         }
     with gr.Row():
         form |= {
@@ -109,21 +107,20 @@ def _settings_form() -> dict[str, gr.components.Component]:
         }
     with gr.Row():
         form |= {
-            "seed": gr.Number(default("seed"), label=LABELS["seed"], precision=0, minimum=0, min_width=200),
-            "stop": gr.Textbox(label=LABELS["stop"], lines=1, max_lines=8, placeholder="one per line", min_width=200),
-            "chat": gr.Checkbox(
-                default("chat"), label=LABELS["chat"], info="wrap the prompt as a chat message", min_width=200
-            ),
+            "seed": gr.Number(default("seed"), precision=0, **_words("seed")),
+            "stop": gr.Textbox(lines=1, max_lines=8, placeholder="one per line", **_words("stop")),
+            "chat": gr.Checkbox(default("chat"), **_words("chat")),
         }
     return form
 
 
 def _slider(name: str, step: float) -> gr.Slider:
     limits = bounds(name, step)
-    info = DecodingSettings.model_fields[name].description
-    return gr.Slider(
-        limits.least, limits.most, default(name), step=step, label=LABELS[name], info=info, min_width=200, buttons=[]
-    )
+    return gr.Slider(limits.least, limits.most, default(name), step=step, buttons=[], **_words(name))
+
+
+def _words(name: str) -> dict[str, Any]:
+    return {"label": LABELS[name], "info": hint(name), "min_width": 200}
 
 
 def _checker(runner: Runner, names: tuple[str, ...]) -> Handler:
@@ -139,20 +136,21 @@ def _checker(runner: Runner, names: tuple[str, ...]) -> Handler:
 
 
 def _racer(runner: Runner) -> Handler:
-    def race(request: Request | None) -> Iterator[tuple[Any, Any, Any]]:
+    def follow(request: Request | None) -> Iterator[tuple[Any, Any, Any]]:
         if request is None:
             return
         for moment in runner.moments(request):
             view = NOTHING if moment.race is None else moment.race
             yield view, moment.status, gr.Button(interactive=moment.kind == "busy")
 
-    return race
+    return follow
 
 
 def _stopper(runner: Runner) -> Handler:
     def stop(http: gr.Request) -> tuple[Any, Any]:
-        runner.runs.stop(http.session_hash or "")
-        return {"kind": "busy", "text": "Stopping …"}, gr.Button(interactive=False)
+        if runner.runs.stop(http.session_hash or ""):
+            return {"kind": "done", "text": NOT_BEGUN}, gr.Button(interactive=False)
+        return NOTHING, NOTHING  # the race itself says how it ended
 
     return stop
 

@@ -27,6 +27,7 @@ from decoding.weights import WeightsError
 
 LOG = logging.getLogger(__name__)
 RACING = "Racing. One lane runs at a time: whichever has used the least time so far."
+NOT_BEGUN = "Stopped before it began."
 UNEXPECTED = "Something unexpected went wrong on the server. What was written stays here; try again."
 UPDATES_PER_SECOND = 20
 MAX_PROMPT_CHARACTERS = 200_000  # far beyond any context: refused before it costs time
@@ -86,13 +87,16 @@ class Runner:
         return Request(self.runs.open(visitor), text, lanes)
 
     def moments(self, request: Request) -> Iterator[Moment]:
-        """The race, moment by moment. Closing the iterator ends the compute."""
+        """The race, moment by moment; none if it was stopped while it waited. Closing the iterator ends the compute."""
         stoppable = self.runs.cancellation(request.run)
         try:
+            if stoppable.cancelled:
+                return
+            stoppable.begun = True
             pair_to_come = self.models.wanted()
             yield from self._wait_for_models(pair_to_come, stoppable)
             if stoppable.cancelled:
-                yield Moment("done", "Stopped before it began.")
+                yield Moment("done", NOT_BEGUN)
             else:
                 yield from self._race(request, pair_to_come.result(), stoppable)
         except EXPLAINED as error:

@@ -7,9 +7,10 @@ from decoding.race import Cancellation
 
 
 class StoppableRun(Cancellation):
-    """A cancellation that says whether it was used."""
+    """A cancellation that says whether it was used, and whether its run has begun or still waits in the queue."""
 
     cancelled = False
+    begun = False
 
     def cancel(self) -> None:
         """End the run before its next forward pass."""
@@ -36,12 +37,14 @@ class Runs:
                 self._latest[visitor] = run
         return run
 
-    def stop(self, visitor: str) -> None:
-        """Stop the visitor's run, if there is one, before its next forward pass."""
+    def stop(self, visitor: str) -> bool:
+        """Stop the visitor's run, if there is one, before its next forward pass; whether it had not even begun."""
         with self._lock:
-            cancellation = self._cancellations.get(self._latest.get(visitor, ""))
-        if cancellation:
-            cancellation.cancel()
+            run = self._cancellations.get(self._latest.get(visitor, ""))
+        if run is None:
+            return False
+        run.cancel()
+        return not run.begun
 
     def leave(self, visitor: str) -> None:
         """The visitor is gone: stop and forget what they had."""
@@ -56,6 +59,11 @@ class Runs:
         """
         with self._lock:
             return self._cancellations.get(run) or StoppableRun()
+
+    @property
+    def count(self) -> int:
+        """How many runs are under way or wait."""
+        return len(self._cancellations)
 
     def close(self, run: str) -> None:
         """Stop a run for good and forget it."""

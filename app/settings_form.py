@@ -1,5 +1,6 @@
 """The settings as a form: what each field is called, its bounds, and one sentence for what does not fit."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +12,14 @@ from decoding.methods import METHODS
 from decoding.settings import DecodingSettings
 
 LABELS = {
-    "draft_length": "γ, tokens drafted per step",
-    "beam_width": "b, beams of the draft",
-    "threshold": "τ, threshold of the joint ratio",
+    "draft_length": "γ · draft length",
+    "beam_width": "b · draft beams",
+    "threshold": "τ · threshold",
     "draft_search": "Draft search",
     "temperature": "Temperature",
     "top_k": "Top-k",
     "top_p": "Top-p",
-    "max_new_tokens": "New tokens, at most",
+    "max_new_tokens": "New tokens",
     "seed": "Seed",
     "stop": "Stop strings",
     "chat": "Chat template",
@@ -52,6 +53,11 @@ def _limits(part: Any) -> list[tuple[str, float]]:
 def default(name: str) -> Any:
     """The default of a setting."""
     return DecodingSettings.model_fields[name].default
+
+
+def hint(name: str) -> str:
+    """What a setting means, without the sign that is in its label already."""
+    return re.sub(r"^\S, ", "", DecodingSettings.model_fields[name].description or "")
 
 
 def read_settings(values: Mapping[str, Any]) -> DecodingSettings:

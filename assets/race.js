@@ -80,9 +80,9 @@ const decodingExplorer = (() => {
     return [box, checkbox];
   }
 
-  function drawPart([kind, text]) {
+  function drawPart([kind, text], breaksLines) {
     if (kind === "text") return document.createTextNode(text);
-    const part = make("span", `part ${kind}`, text);
+    const part = make("span", `part ${kind}`, kind === "newline" && !breaksLines ? "" : text);
     if (kind === "byte") part.title = `byte ${text} of a character that is not complete yet`;
     if (kind === "hidden") part.title = "an invisible character";
     return part;
@@ -95,7 +95,7 @@ const decodingExplorer = (() => {
     node.dataset.id = token.id;
     const likely = token.p === undefined ? "" : `, probability under the target ${token.p.toPrecision(3)}`;
     node.title = `step ${token.step + 1}: ${ORIGINS[token.origin]}${likely}`;
-    node.append(...token.parts.map(drawPart));
+    node.append(...token.parts.map((part) => drawPart(part, token.origin !== "refused")));
     return node;
   }
 
@@ -126,8 +126,11 @@ const decodingExplorer = (() => {
       return value;
     });
     const speed = make("p", "speed");
+    const verdict = make("strong");
+    const reason = make("span");
+    speed.append(verdict, " ", reason);
     root.append(heading, how, promise, track, text, remark, figures, speed);
-    return { root, bar, text, remark, values, speed, drawn: 0 };
+    return { root, bar, text, remark, values, speed, verdict, reason, drawn: 0 };
   }
 
   function updateLane(lane, data, index) {
@@ -135,13 +138,19 @@ const decodingExplorer = (() => {
     lane.bar.style.transform = `scaleX(${data.progress})`;
     const atBottom = lane.text.scrollHeight - lane.text.scrollTop - lane.text.clientHeight < 24;
     if (data.tokens.length > lane.drawn) {
-      lane.text.append(...data.tokens.slice(lane.drawn).map((token) => drawToken(token, index)));
+      for (const token of data.tokens.slice(lane.drawn)) {
+        // A line may break before the space that a word begins with, not behind it: so a token stays in one piece.
+        if (token.parts[0]?.[0] === "space") lane.text.append(make("wbr"));
+        lane.text.append(drawToken(token, index));
+      }
       lane.drawn = data.tokens.length;
       if (atBottom) lane.text.scrollTop = lane.text.scrollHeight;
     }
     data.figures.forEach(({ value }, i) => setText(lane.values[i], value));
     setText(lane.remark, data.remark);
-    setText(lane.speed, data.speed);
+    lane.speed.hidden = !data.speed;
+    setText(lane.verdict, data.speed?.verdict ?? "");
+    setText(lane.reason, data.speed?.reason ?? "");
   }
 
   function race(element, props, watch) {

@@ -1,0 +1,105 @@
+"""The laws that a token was taken from: target and draft side by side, as sampled from and as they came."""
+
+from collections.abc import Sequence
+
+from app.figures.style import LIGHT, MONO, Figure
+from app.figures.text import Spell, label, number, plain, shorten
+from decoding.trace import Candidate, Step
+
+ROWS = 10
+COLUMNS = 13
+MARGIN = {"l": 110, "r": 10, "t": 12, "b": 44}
+EXACT = 5e-4  # less unlisted mass than this does not show
+
+
+def next_token(step: Step, depth: int, spell: Spell) -> Figure:
+    """The most probable tokens at one of the step's emitted tokens; the one that was taken is marked ▸.
+
+    Bars are the warped laws p̃ and q̃; strokes are the unwarped p and q.
+    """
+    taken = step.emitted[depth].token
+    shown = shown_candidates(step.choices[depth].top, taken)
+    rows = list(range(len(shown)))
+    return {
+        "data": [
+            _bars("p̃", [c.p_warped for c in shown], LIGHT["target"], -0.4, shown, spell),
+            _bars("q̃", [c.q_warped for c in shown], LIGHT["draft"], 0.02, shown, spell),
+            _strokes("p", [c.p for c in shown], [row - 0.21 for row in rows]),
+            _strokes("q", [c.q for c in shown], [row + 0.21 for row in rows]),
+        ],
+        "layout": {
+            "margin": MARGIN,
+            "barmode": "overlay",
+            "xaxis": {"range": [0, 1], "tickvals": [0, 0.25, 0.5, 0.75, 1], "title": {"text": "probability"}},
+            "yaxis": {
+                "range": [ROWS - 0.5, -0.5],
+                "showgrid": False,
+                "tickvals": rows,
+                "ticktext": [("▸ " if c.token == taken else "") + label(spell(c.token), COLUMNS) + " " for c in shown],
+                "tickfont": {"family": MONO, "size": 11, "color": LIGHT["ink"]},
+            },
+        },
+    }
+
+
+def shown_candidates(candidates: Sequence[Candidate], taken: int) -> list[Candidate]:
+    """The likeliest under either warped law, and the one that was taken; in the order of the target's law."""
+    by_weight = sorted(candidates, key=lambda c: (c.token != taken, -max(c.p_warped, c.q_warped or 0), -c.p, c.token))
+    return sorted(by_weight[:ROWS], key=lambda c: (-c.p_warped, -c.p, c.token))
+
+
+def overlap(candidates: Sequence[Candidate]) -> tuple[float, float] | None:
+    """Bounds of Σ min(p̃, q̃), the rate at which a drafted token is accepted; None where the draft was not asked.
+
+    Tokens that are not listed can add no more than either law has left; as a rule that is nothing, and the bounds are equal.
+    """
+    if any(c.q_warped is None for c in candidates):
+        return None
+    least = sum(min(c.p_warped, c.q_warped or 0) for c in candidates)
+    left = min(1 - sum(c.p_warped for c in candidates), 1 - sum(c.q_warped or 0 for c in candidates))
+    return least, least if left < EXACT else min(1.0, least + left)
+
+
+def _bars(
+    name: str,
+    values: Sequence[float | None],
+    colour: str,
+    offset: float,
+    shown: Sequence[Candidate],
+    spell: Spell,
+) -> Figure:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "y": list(range(len(values))),
+        "x": list(values),
+        "offset": offset,
+        "width": 0.38,
+        "marker": {"color": colour},
+        "hoverinfo": "text",
+        "hovertext": [_hover(candidate, spell) for candidate in shown],
+    }
+
+
+def _strokes(name: str, values: Sequence[float | None], rows: Sequence[float]) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": list(values),
+        "y": list(rows),
+        "marker": {"symbol": "line-ns", "size": 9, "line": {"width": 2, "color": LIGHT["muted"]}},
+        "hoverinfo": "skip",
+    }
+
+
+def _hover(candidate: Candidate, spell: Spell) -> str:
+    lines = [
+        plain(shorten(spell(candidate.token))),
+        f"p̃ = {number(candidate.p_warped)} · p = {number(candidate.p)}",
+        "the draft was not asked"
+        if candidate.q is None
+        else f"q̃ = {number(candidate.q_warped or 0)} · q = {number(candidate.q)}",
+    ]
+    return "<br>".join(lines)

@@ -1,0 +1,168 @@
+"""What the inspector is fed: every step once, with its words, figures and tables, as it comes."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from math import isfinite
+from typing import Any
+
+from app.figures.beams import beams
+from app.figures.joint import joint
+from app.figures.next_token import next_token, overlap, shown_candidates
+from app.figures.style import DARK, HEIGHT, LIGHT, exchange, template
+from app.figures.text import Spell, number, one_line, probability, ratio, shorten
+from app.lanes import LaneView, Spelling
+from app.step_words import Telling, words
+from app.tokens import show_token
+from decoding.trace import Step, Verdict
+
+Data = dict[str, Any]
+NOTHING: Data = {"run": "", "lanes": []}
+DIGITS = 6  # significant ones, of the numbers in figures
+
+
+class Inspection:
+    """The steps of a race's lanes, packed for the page.
+
+    Args:
+        run: the race's id.
+        eos_ids: the tokens that end a text.
+    """
+
+    def __init__(self, run: str, views: Sequence[LaneView], eos_ids: frozenset[int]) -> None:
+        self._run = run
+        self._views = views
+        self._tellings = [_telling(view, eos_ids) for view in views]
+        self._packed: list[list[str]] = [[] for _ in views]
+
+    def data(self) -> Data:
+        """All lanes with their steps so far; what was packed before is not packed again."""
+        for view, telling, packed in zip(self._views, self._tellings, self._packed, strict=True):
+            packed += [pack(step, telling) for step in view.steps[len(packed) :]]
+        lanes = zip(self._views, self._packed, strict=True)
+        return {"run": self._run, "lanes": [_lane(view, packed) for view, packed in lanes]}
+
+
+def look() -> Data:
+    """What the figures of all steps share."""
+    return {
+        "templates": {"light": template(LIGHT), "dark": template(DARK)},
+        "exchange": exchange(),
+        "height": HEIGHT,
+    }
+
+
+def pack(step: Step, telling: Telling) -> str:
+    """All that the page shows of a step, as JSON text: gradio walks through data at every update, but not through text."""
+    settings, spell = telling.settings, telling.spell
+    block = [verdict.token for verdict in step.verdicts]
+    shown = {
+        "words": words(step, telling),
+        "kept": sum(verdict.accepted for verdict in step.verdicts),
+        "ends": bool(block) and block[-1] in telling.eos_ids,
+        "beams": beams(step, spell, length=settings.draft_length, width=_width(telling)),
+        "joint": joint(step, length=settings.draft_length),
+        "verdicts": verdict_table(step.verdicts, spell),
+        "choices": [_choice(step, depth, spell) for depth in range(len(step.emitted))],
+    }
+    joints = [[_null(verdict.joint_log_p), _null(verdict.joint_log_q)] for verdict in step.verdicts]
+    return json.dumps(_rounded(shown) | {"joints": joints}, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def verdict_table(verdicts: Sequence[Verdict], spell: Spell) -> list[list[str]]:
+    """A row for each depth: depth, token, q, p, joint Q and P, what was compared with what, and the outcome."""
+    return [
+        [
+            str(verdict.depth),
+            shorten(spell(verdict.token)),
+            probability(verdict.log_q),
+            probability(verdict.log_p),
+            probability(verdict.joint_log_q),
+            probability(verdict.joint_log_p),
+            *_comparison(verdict),
+            _outcome(verdict),
+        ]
+        for verdict in verdicts
+    ]
+
+
+def candidate_table(step: Step, depth: int, spell: Spell) -> list[list[str]]:
+    """A row for each token shown: token, p̃, q̃, p, q."""
+    candidates = shown_candidates(step.choices[depth].top, step.emitted[depth].token)
+    return [
+        [shorten(spell(c.token)), *(_figure(value) for value in (c.p_warped, c.q_warped, c.p, c.q))] for c in candidates
+    ]
+
+
+def visible(spelling: Spelling) -> Spell:
+    """From a token's id to one line that shows every space and byte."""
+
+    @cache
+    def spell(token: int) -> str:
+        surface = spelling.surface(token)
+        return surface if token in spelling.special else one_line(show_token(surface, b"")[0])
+
+    return spell
+
+
+def _telling(view: LaneView, eos_ids: frozenset[int]) -> Telling:
+    return Telling(view.lane.method, view.lane.settings, visible(view.spelling), eos_ids)
+
+
+def _lane(view: LaneView, packed: Sequence[str]) -> Data:
+    threshold = view.lane.settings.threshold if view.lane.method == "mtad" else None
+    return {"title": view.title, "method": view.lane.method, "threshold": threshold, "steps": list(packed)}
+
+
+def _width(telling: Telling) -> int:
+    return telling.settings.beam_width if telling.method == "mtad" else 1
+
+
+def _choice(step: Step, depth: int, spell: Spell) -> Data:
+    token = step.emitted[depth]
+    return {
+        "name": f"{depth + 1} of {len(step.emitted)}: {shorten(spell(token.token), 24)} ({token.origin})",
+        "note": _note(step, depth),
+        "figure": next_token(step, depth, spell),
+        "table": candidate_table(step, depth, spell),
+    }
+
+
+def _note(step: Step, depth: int) -> str:
+    choice = step.choices[depth]
+    bounds = overlap(choice.top)
+    if bounds is None:
+        return f"Entropy of p: {choice.entropy_p:.2f} nats. The draft was not asked here."
+    least, most = (number(bound) for bound in bounds)
+    common = least if least == most else f"{least} to {most}"
+    return f"Overlap Σ min(p̃, q̃) = {common}. Entropy: p {choice.entropy_p:.2f}, q {choice.entropy_q or 0:.2f} nats."
+
+
+def _comparison(verdict: Verdict) -> tuple[str, str]:
+    if verdict.threshold is not None:
+        return number(ratio(verdict.joint_log_p, verdict.joint_log_q)), number(verdict.threshold)
+    return number(ratio(verdict.log_p, verdict.log_q)), _figure(verdict.uniform)
+
+
+def _outcome(verdict: Verdict) -> str:
+    if verdict.accepted:
+        return "kept" if verdict.passes else "rescued"
+    return "not tested" if verdict.threshold is None and verdict.uniform is None else "dropped"
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else number(value)
+
+
+def _null(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(item) for item in value]
+    return value
