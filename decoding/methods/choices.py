@@ -63,4 +63,5 @@ def _choices(
 
 def law_entropy(log_laws: Tensor) -> list[float]:
     """Entropy of each row of (rows, vocabulary) log-probabilities, in nats."""
-    return torch.special.entr(log_laws.exp()).sum(-1).tolist()
+    summands = log_laws.exp() * log_laws
+    return (-summands.nan_to_num_(nan=0.0).sum(-1)).tolist()  # 0 · −∞ is NaN; its limit is 0
