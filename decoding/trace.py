@@ -70,7 +70,7 @@ class Node(Record):
     @classmethod
     def _null_of_a_scored_node_is_minus_infinity(cls, data: Any) -> Any:
         if isinstance(data, dict) and data.get("scored") is True:
-            return data | {key: _from_null(data.get(key)) for key in ("log_p", "joint_log_p")}
+            return data | {key: _from_null(data[key]) for key in ("log_p", "joint_log_p") if key in data}
         return data
 
     @model_validator(mode="after")
