@@ -2,9 +2,12 @@
 
 import argparse
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
+import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from decoding.decode import decode
@@ -12,6 +15,8 @@ from decoding.pair import ModelPair
 from decoding.settings import DecodingSettings
 from decoding.trace import Trace
 from tests.audit.audit import Ledger, audit
+from tests.audit.packed import packed_laws
+from tests.audit.plain import Text, plain_laws
 from tests.audit.prompts import PROMPTS, settings_for
 
 METHODS = ("single_token", "speculative", "mtad")
@@ -53,12 +58,13 @@ def main() -> int:
     pair = ModelPair.load(options.target, options.draft, device="cpu")
     assert pair.draft is not None
     totals = Totals()
-    runs = list(product(range(options.seeds), range(options.prompts), METHODS))
+    runs = list(product(range(options.first_seed, options.first_seed + options.seeds), range(options.prompts), METHODS))
     try:
         for seed, index, method in tqdm(runs, desc="Audit", unit="trace"):
             settings = DecodingSettings(**settings_for(index), seed=seed, max_new_tokens=options.tokens)
             trace = decode(method, pair, PROMPTS[index], settings)
-            ledger = audit(trace, pair.target.model, pair.draft.model, pair.target.eos_ids)
+            laws_of = plain_laws if options.plain else compared_laws
+            ledger = audit(trace, pair.target.model, pair.draft.model, pair.target.eos_ids, laws_of)
             name = f"{method}, seed {seed}, prompt {index}"
             totals.add(name, trace, ledger)
             for failure in ledger.failures[:5]:
@@ -69,13 +75,28 @@ def main() -> int:
     return 1 if totals.failed or totals.traces < len(runs) else 0
 
 
+def compared_laws(model: torch.nn.Module, texts: Iterable[Text]) -> dict[Text, Tensor]:
+    """Packed laws, after a look at whether the longest and the last drafted text have the same law in a plain pass.
+
+    Raises:
+        AssertionError: they have not.
+    """
+    laws = packed_laws(model, texts)
+    longest = list(laws)[-2:]
+    for text, law in plain_laws(model, longest).items():
+        torch.testing.assert_close(laws[text].exp(), law.exp(), atol=1e-4, rtol=0)
+    return laws
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.audit", description=__doc__)
     parser.add_argument("--target", default="SmolLM2-135M-Instruct")
     parser.add_argument("--draft", default="SmolLM2-aligned-draft")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--prompts", type=int, default=len(PROMPTS))
     parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--plain", action="store_true", help="one pass per text instead of packed ones: hours")
     return parser
 
 

@@ -5,7 +5,7 @@ It shares nothing with `decoding/` but the trace's records.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -18,6 +18,7 @@ from tests.audit.plain import Text, plain_laws, warped
 TOLERANCE = 1e-3  # in log space
 LOWEST = -80.0  # logs below this are one and the same: their probabilities may have underflown
 Model = Literal["p", "q"]
+LawsOf = Callable[[torch.nn.Module, Iterable[Text]], dict[Text, Tensor]]
 
 
 class Claim(NamedTuple):
@@ -68,6 +69,7 @@ class Laws:
         models: dict[Model, torch.nn.Module],
         claims: Sequence[Claim],
         also_of_draft: Collection[Text],
+        laws_of: LawsOf,
     ) -> None:
         settings = trace.settings
         self.ambiguous = 0
@@ -77,7 +79,7 @@ class Laws:
             by_law[claim.model, claim.warped, claim.text][claim.token] = claim.log
         for model, network in models.items():
             texts = {key[2] for key in by_law if key[0] == model} | set(also_of_draft if model == "q" else ())
-            for text, law in plain_laws(network, texts).items():
+            for text, law in laws_of(network, texts).items():
                 law = law[: trace.target.vocabulary].log_softmax(-1)
                 self.laws[model, False, text] = law
                 fits = warped(law, settings.temperature, settings.top_k, settings.top_p)
@@ -94,13 +96,18 @@ def _misfit(law: Tensor, claimed: dict[int, float]) -> float:
 
 
 def audit(
-    trace: Trace, target: torch.nn.Module, draft: torch.nn.Module | None = None, eos_ids: frozenset[int] = frozenset()
+    trace: Trace,
+    target: torch.nn.Module,
+    draft: torch.nn.Module | None = None,
+    eos_ids: frozenset[int] = frozenset(),
+    laws_of: LawsOf = plain_laws,
 ) -> Ledger:
     """Recompute a trace.
 
     Args:
         target, draft: the transformers models it was made with; called without a cache.
         eos_ids: the tokens that end a text.
+        laws_of: where the laws come from: plain passes, or packed ones (`packed_laws`).
 
     Returns:
         What was checked; `failures` is empty if all is as the trace says.
@@ -114,7 +121,7 @@ def audit(
     fed = [
         before + path for step, before in zip(trace.steps, befores, strict=True) for path in _fed(trace, step, eos_ids)
     ]
-    laws = Laws(trace, models, claims, fed if searches(trace) else ())
+    laws = Laws(trace, models, claims, fed if searches(trace) else (), laws_of)
     ledger.ambiguous = laws.ambiguous
     for claim in claims:
         ledger.number(claim.where, claim.log, laws.log(claim.model, claim.warped, claim.text, claim.token))
@@ -337,6 +344,8 @@ def _audit_emitted(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before:
     decided = tuple(token.token for token in step.emitted) + step.discarded
     origins = [token.origin for token in step.emitted]
     ledger.fact(f"{here} does not emit what it accepted", decided[: len(kept)] == kept)
+    if decided[: len(kept)] != kept:
+        return
     ledger.fact(f"{here} discards though the text goes on", not step.discarded or step.index == len(trace.steps) - 1)
     refused = "resampled" if trace.method == "speculative" else "sampled"
     last = "bonus" if len(kept) == len(step.verdicts) else refused

@@ -56,7 +56,9 @@ def warped(log_law: Tensor, temperature: float, top_k: int, top_p: float) -> lis
     Temperature, then the k most probable tokens, then the fewest of these whose mass reaches top-p, then normalisation.
     Temperature 0 is the most probable token alone.
     """
-    logits, ids = (log_law.double() / (temperature or 1.0)).sort(descending=True, stable=True)
+    logits = log_law.double() / (temperature or 1.0)
+    enough = min(top_k + 3, len(logits)) if top_k and temperature else len(logits)  # a sort of all takes long
+    logits, ids = logits.topk(enough) if enough < len(logits) else logits.sort(descending=True, stable=True)
     if temperature == 0:
         ties = int((logits[0] - logits < NEAR).sum())
         return [_law_on(ids[i : i + 1], log_law) for i in range(ties)]

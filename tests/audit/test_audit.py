@@ -76,24 +76,24 @@ def pair() -> ModelPair:
 @pytest.mark.parametrize(
     ("prompt", "changes"),
     [
-        ("Answer only with emoji and 中文: happy birthday! 🎂", {}),
+        ("🎂 生日快乐 🎉 🥳 生日快乐 🎂 🎉 生日快乐 🥳 🎂", {"chat": False}),
         ("List three fruits.", {"temperature": 0, "draft_length": 3}),
     ],
     ids=["emoji", "greedy"],
 )
 def test_traces_of_the_real_pair_are_true(pair, method, prompt, changes):
-    settings = DecodingSettings(**({"max_new_tokens": 24} | changes))
+    settings = DecodingSettings(**({"max_new_tokens": 16} | changes))
     trace = decode(method, pair, prompt, settings)
     ledger = audit(trace, pair.target.model, pair.draft.model, pair.target.eos_ids)
     assert not ledger.failures
-    assert ledger.numbers > 500
+    assert ledger.numbers > 20 * len(trace.result.token_ids)
     print(f"{method}: {ledger.numbers} numbers, largest deviation {ledger.largest:.1e}")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("prompt", ["Why do cats purr?", "用中文写一句关于月亮的话。"])
 def test_greedy_speculative_is_greedy(pair, prompt):
-    settings = DecodingSettings(temperature=0, max_new_tokens=24)
+    settings = DecodingSettings(temperature=0, max_new_tokens=20)
     plain, assisted = (decode(method, pair, prompt, settings) for method in ("single_token", "speculative"))
     ours, theirs = plain.result.token_ids, assisted.result.token_ids
     if ours == theirs:
