@@ -98,7 +98,7 @@ def speed(steps: Sequence[Step], single_token_steps: Sequence[Step]) -> Speed | 
     ratio = lane.tokens / (lane.seconds / unit)
     return Speed(
         verdict=f"{ratio:.2f}× the speed of single-token sampling.",
-        reason=f"A step writes {_number(lane.tokens)} tokens and costs as much as {lane.seconds / unit:.2f} of its steps: "
+        reason=f"A step writes {_number(lane.tokens)} tokens and costs as much as {lane.seconds / unit:.2f} single-token steps: "
         f"{lane.target_seconds / unit:.2f} for the target's pass, {lane.draft_seconds / unit:.2f} for "
         f"{_number(lane.draft_passes)} draft passes, {lane.other_seconds / unit:.2f} for rules and records.",
     )

@@ -21,7 +21,7 @@ def build_page(runner: Runner) -> gr.Blocks:
     """The page of a server that runs its races with `runner`."""
     with gr.Blocks(title="Decoding Explorer", analytics_enabled=False, fill_width=True) as page:
         _drawn("title", {"target": runner.models.target, "draft": runner.models.draft})
-        with gr.Row(elem_id="controls"):
+        with gr.Row(elem_id="controls", equal_height=True):
             prompt = gr.Textbox(
                 label="Prompt",
                 lines=3,

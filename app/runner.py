@@ -26,7 +26,7 @@ from decoding.surface import surface
 from decoding.weights import WeightsError
 
 LOG = logging.getLogger(__name__)
-RACING = "Racing. One lane runs at a time: whichever has used the least time so far."
+RACING = "Racing: the lane that has used the least time goes next."
 NOT_BEGUN = "Stopped before it began."
 UNEXPECTED = "Something unexpected went wrong on the server. What was written stays here; try again."
 UPDATES_PER_SECOND = 20

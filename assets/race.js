@@ -140,7 +140,7 @@ const decodingExplorer = (() => {
     if (data.tokens.length > lane.drawn) {
       for (const token of data.tokens.slice(lane.drawn)) {
         // A line may break before the space that a word begins with, not behind it: so a token stays in one piece.
-        if (token.parts[0]?.[0] === "space") lane.text.append(make("wbr"));
+        if (token.parts[0]?.[0] === "space") lane.text.append(make("wbr", token.origin));
         lane.text.append(drawToken(token, index));
       }
       lane.drawn = data.tokens.length;

@@ -15,7 +15,7 @@ def test_a_slower_method_is_called_slower_and_the_reason_adds_up():
     speed = narration.speed(steps, SINGLE)
     assert speed.verdict == "0.80× the speed of single-token sampling."
     assert speed.reason == (
-        "A step writes 2 tokens and costs as much as 2.50 of its steps: 1.50 for the target's pass, "
+        "A step writes 2 tokens and costs as much as 2.50 single-token steps: 1.50 for the target's pass, "
         "0.80 for 4 draft passes, 0.20 for rules and records."
     )
 

@@ -146,6 +146,7 @@ def test_two_visitors_do_not_mix(race: Race, browser, server):
     race.page.wait_for_selector(".lane .token", timeout=60_000)
     other.run("unicode")
     other.wait_for_status("Waiting")
+    other.page.get_by_text("queue: 1/1").wait_for()
     other.page.click("#stop")
     other.wait_for_status("Stopped before it began")
     other.run("unicode")
