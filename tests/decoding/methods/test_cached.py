@@ -25,7 +25,7 @@ def test_cached_passes_equal_plain_ones(architecture, method):
     pair = tiny_pair(architecture, noise=0.4 if architecture == "Gemma-3" else 0.1)
     accepted = refused = 0
     for seed, changes in enumerate(VARIATIONS[: 2 if method == "single_token" else None]):
-        settings = DecodingSettings(**({"max_new_tokens": 24, "seed": seed} | changes))
+        settings = DecodingSettings(**({"max_new_tokens": 16, "seed": seed} | changes))
         trace = decode(method, pair, PROMPT, settings)
         ledger = audit(trace, pair.target.model, pair.draft.model, pair.target.eos_ids)
         assert not ledger.failures

@@ -47,7 +47,7 @@ def scripted(length_of_text: int, token: int, otherwise: int = 4) -> ToyModel:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("offset", range(9))
-@pytest.mark.parametrize("eos", [{0}, {0, 3}])
+@pytest.mark.parametrize("eos", [{0, 3}])
 def test_nothing_follows_the_end_of_text(method, offset, eos):
     ends = scripted(offset, token=0)
     run, steps = run_toys(method, ends, ends, frozenset(eos), draft_length=3, beam_width=2, max_new_tokens=20)
@@ -98,8 +98,8 @@ def test_the_first_end_is_the_last_token_of_random_texts(method, seed, warp):
 def test_a_limit_gives_the_prefix_of_the_text_without_it(method, warp):
     target, draft = hashed(VOCABULARY, 3), hashed(VOCABULARY, 4, sharpness=0.5)
     same = SETTINGS[warp] | {"draft_length": 4, "threshold": 0.05}
-    whole, whole_steps = run_toys(method, target, draft, seed=5, max_new_tokens=14, **same)
-    for limit in range(1, 14):
+    whole, whole_steps = run_toys(method, target, draft, seed=5, max_new_tokens=11, **same)
+    for limit in range(1, 11):
         run, steps = run_toys(method, target, draft, seed=5, max_new_tokens=limit, **same)
         assert run.emitted == whole.emitted[:limit]
         assert run.finish_reason == "length"

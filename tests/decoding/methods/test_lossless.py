@@ -17,8 +17,8 @@ WARPS = {
     "all three": {"temperature": 0.8, "top_k": 3, "top_p": 0.9},
 }
 SIZES = [  # γ, tokens to emit, vocabulary
-    (1, 4, 3),
-    (1, 2, 5),
+    (1, 3, 3),
+    (1, 2, 4),
     (2, 3, 3),
     (3, 2, 3),
 ]
