@@ -1,4 +1,4 @@
-"""The recipe, step by step: python -m decoding.alignment data | student | train | evaluate | cost | export | plot."""
+"""The recipe, step by step: python -m decoding.alignment data | student | train | evaluate | cost | lanes | export | plot."""
 
 import argparse
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 from decoding.alignment.cost import pass_seconds
 from decoding.alignment.data import ANSWER, Conversations, split, write_shards
 from decoding.alignment.evaluate import agreement, mean_law
+from decoding.alignment.lanes import first_prompts, predicted_tokens_per_pass, run_lane
 from decoding.alignment.losses import LOSSES
 from decoding.alignment.plot import plot_curve, read_logs
 from decoding.alignment.student import (
@@ -23,6 +24,8 @@ from decoding.alignment.student import (
 )
 from decoding.alignment.train import TrainSettings, checkpoint_path, train
 from decoding.joined import load_joined
+from decoding.language_model import LanguageModel
+from decoding.pair import ModelPair
 from decoding.settings import DecodingSettings
 from decoding.weights import PACKAGED_TARGET, SHIPPED_DRAFT, cache_folder, locate
 
@@ -68,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     add = step("student", run_student, "make an untrained draft from layers of the target").add_argument
     add("folder", type=Path, help="where to write it")
     add("--layers", type=int, nargs="+", default=[0, 1, 2, 3, 4], help="layers of the target to start from")
-    add("--head", type=int, default=8192, help="tokens that the draft can say, by frequency in the data")
+    add("--head", type=int, default=12288, help="tokens that the draft can say, by frequency in the data")
 
     add = step("train", run_train, "train a draft; goes on where a killed run stood").add_argument
     add("start", help="draft to start from: a folder, or the name of a shipped one")
@@ -83,15 +86,23 @@ def parser() -> argparse.ArgumentParser:
     add("--warmup", type=int, default=TrainSettings.warmup, help="steps")
     add("--cooldown", type=float, default=TrainSettings.cooldown, help="share of the steps")
     add("--seed", type=int, default=TrainSettings.seed)
-    add("--observe-rows", type=int, default=32, help="held-out conversations for the curve")
+    add("--conversations", type=int, default=24, help="held-out conversations for the learning curve")
 
     add = step("evaluate", run_evaluate, "acceptance rate on held-out conversations").add_argument
     add("drafts", nargs="*", default=[SHIPPED_DRAFT], help="folders, or names of shipped drafts")
+    add("--conversations", type=int, default=1000, help="how many of the held-out conversations, at most")
 
     add = step("cost", run_cost, "cost of a draft pass over that of a target pass").add_argument
     add("draft", nargs="?", default=SHIPPED_DRAFT, help="a folder, or the name of a shipped draft")
     add("--context", type=int, default=128, help="tokens already in the cache")
     add("--repeats", type=int, default=50)
+
+    add = step("lanes", run_lanes, "run the real methods and compare with what alpha predicts").add_argument
+    add("draft", nargs="?", default=SHIPPED_DRAFT, help="a folder, or the name of a shipped draft")
+    add("--conversations", type=int, default=20, help="held-out conversations whose first prompts are used")
+    add("--tokens", type=int, default=64, help="most tokens per answer")
+    add("--temperature", type=float, default=1.0)
+    add("--alpha", type=float, help="acceptance rate that `evaluate` found at this temperature")
 
     add = step("export", run_export, "write a run's weights as a draft folder, in half precision").add_argument
     add("start", help="draft that the run started from")
@@ -117,6 +128,11 @@ def load_draft(arguments: argparse.Namespace, source: str) -> PreTrainedModel:
     return load_joined(locate(source), torch.float32).to(arguments.device)
 
 
+def load_held_out(arguments: argparse.Namespace) -> Conversations:
+    data = Conversations.load(split(shards(arguments), arguments.held_out)[1])
+    return data.select(torch.arange(min(arguments.conversations, len(data))))
+
+
 def shards(arguments: argparse.Namespace) -> Path:
     return arguments.work / "shards"
 
@@ -137,8 +153,8 @@ def run_student(arguments: argparse.Namespace) -> None:
 
 def run_train(arguments: argparse.Namespace) -> None:
     draft = trainable(load_draft(arguments, arguments.start))
-    training, held_out = (Conversations.load(part) for part in split(shards(arguments), arguments.held_out))
-    observed = held_out.select(torch.arange(min(arguments.observe_rows, len(held_out))))
+    training = Conversations.load(split(shards(arguments), arguments.held_out)[0])
+    observed = load_held_out(arguments)
     head = load_target(arguments).lm_head.weight.detach()
     names = TrainSettings.__dataclass_fields__
     settings = TrainSettings(**{name: value for name, value in vars(arguments).items() if name in names})
@@ -152,7 +168,7 @@ def run_train(arguments: argparse.Namespace) -> None:
 
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
-    data = Conversations.load(split(shards(arguments), arguments.held_out)[1])
+    data = load_held_out(arguments)
     head = load_target(arguments).lm_head.weight.detach()
     for source in arguments.drafts:
         draft = load_draft(arguments, source)
@@ -163,9 +179,24 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
 
 
 def run_cost(arguments: argparse.Namespace) -> None:
-    models = load_target(arguments), load_draft(arguments, arguments.draft)
+    models = [LanguageModel.load(source, device=arguments.device) for source in (arguments.target, arguments.draft)]
     target, draft = pass_seconds(models, arguments.context, arguments.repeats)
     print(f"target pass {1e3 * target:.1f} ms, draft pass {1e3 * draft:.1f} ms, c = {draft / target:.3f}")
+
+
+def run_lanes(arguments: argparse.Namespace) -> None:
+    pair = ModelPair.load(arguments.target, arguments.draft, device=arguments.device)
+    prompts = first_prompts(load_held_out(arguments), load_tokenizer(arguments))
+    settings = DecodingSettings(temperature=arguments.temperature, max_new_tokens=arguments.tokens)
+    for method in ("speculative", "mtad"):
+        figures = run_lane(method, pair, prompts, settings)
+        print(
+            f"{method}: {figures.tokens_per_target_pass:.3f} tokens per target pass, "
+            f"{figures.kept:.3f} of the drafted tokens kept, over {len(prompts)} prompts"
+        )
+    if arguments.alpha is not None:
+        predicted = predicted_tokens_per_pass(arguments.alpha, settings.draft_length)
+        print(f"predicted for speculative from alpha = {arguments.alpha:g}: {predicted:.3f} tokens per target pass")
 
 
 def run_export(arguments: argparse.Namespace) -> None:

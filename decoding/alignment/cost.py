@@ -1,27 +1,26 @@
-"""Cost: what one pass of a draft takes beside one pass of its target, in the same code path."""
+"""Cost: what one pass of a draft takes beside one pass of its target, in the code path of the methods."""
 
-import statistics
 import time
 from collections.abc import Sequence
 
-import torch
-from transformers import DynamicCache, PreTrainedModel
+from decoding.language_model import LanguageModel
+
+ANY_TOKEN = 5
 
 
-@torch.inference_mode()
-def pass_seconds(models: Sequence[PreTrainedModel], context: int, repeats: int) -> list[float]:
-    """Median wall-clock seconds of a one-token pass with `context` tokens in the cache, for each model.
+def pass_seconds(models: Sequence[LanguageModel], context_length: int, repeats: int) -> list[float]:
+    """Least wall-clock seconds of a one-token pass behind `context_length` tokens, for each model.
 
-    The models take turns, so that what else the machine does meets all of them alike.
+    The least, since whatever else the machine does can only add to it; the models take turns, for the same reason.
     """
+    contexts = [model.open() for model in models]
     seconds: list[list[float]] = [[] for _ in models]
-    caches = [DynamicCache(config=model.config) for model in models]
-    for model, cache in zip(models, caches, strict=True):
-        model(torch.full((1, context), 5, device=model.device), cache=cache, use_cache=True)
+    for context in contexts:
+        context.feed([ANY_TOKEN] * context_length)
     for _ in range(repeats):
-        for model, cache, times in zip(models, caches, seconds, strict=True):
+        for context, times in zip(contexts, seconds, strict=True):
             began = time.perf_counter()
-            model(torch.full((1, 1), 5, device=model.device), cache=cache, use_cache=True).logits.sum().item()
+            context.feed([ANY_TOKEN])
             times.append(time.perf_counter() - began)
-            cache.crop(-1)
-    return [statistics.median(times) for times in seconds]
+            context.cut(context_length)
+    return [min(times) for times in seconds]

@@ -16,8 +16,8 @@ from tqdm.auto import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
+from decoding.alignment.support import warp_support
 from decoding.settings import DecodingSettings
-from decoding.warp import warp
 
 FORCED, USER, ANSWER = 0, 1, 2
 """Who wrote a token: the chat template, the target as the user, the target as the assistant."""
@@ -173,12 +173,10 @@ def _sample(
 
 def _draw(log_laws: Tensor, settings: DecodingSettings, heights: Tensor) -> Tensor:
     """The tokens (rows, 1) at which the cumulated warped laws reach `heights`, (rows, 1) in [0, 1)."""
-    support = min(settings.top_k or log_laws.shape[-1], log_laws.shape[-1])
-    if support < log_laws.shape[-1]:  # the warp keeps these tokens only: sparing it the others saves most of the time
-        log_laws, ids = log_laws.topk(support)
-        return ids.gather(-1, _draw(log_laws, settings, heights))
-    cumulated = warp(log_laws, settings).exp().cumsum(-1)
-    return torch.searchsorted(cumulated, heights * cumulated[:, -1:], right=True).clamp(max=support - 1)
+    warped, ids = warp_support(log_laws, settings)
+    cumulated = warped.exp().cumsum(-1)
+    places = torch.searchsorted(cumulated, heights * cumulated[:, -1:], right=True)
+    return ids.gather(-1, places.clamp(max=ids.shape[-1] - 1))
 
 
 def _advance(turn: Turn, sampled: int, chat: ChatTokens) -> tuple[int, int]:

@@ -8,15 +8,33 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from decoding.alignment.data import ANSWER, Conversations
+from decoding.alignment.support import warp_support
 from decoding.settings import DecodingSettings
-from decoding.warp import warp
 
 ROWS_AT_ONCE = 4
 
 
-def overlap(log_p: Tensor, log_q: Tensor) -> Tensor:
-    """Σ min(p, q) of each position, (positions,), from (positions, vocabulary) log-laws."""
-    return torch.minimum(log_p, log_q).exp().sum(-1)
+@dataclass(frozen=True)
+class Agreement:
+    """How a draft does beside its target, each a mean over the positions of the target's answers.
+
+    Attributes:
+        acceptance_rate: α = mean Σ min(p̃, q̃).
+        reach: mass of p̃ on the tokens that the draft can say at all: what α is bounded by.
+    """
+
+    acceptance_rate: float
+    reach: float
+
+
+def overlap_and_reach(log_p: Tensor, log_q: Tensor, settings: DecodingSettings) -> tuple[Tensor, Tensor]:
+    """Σ min(p̃, q̃), and the mass of p̃ where q is not 0: both (positions,), from (positions, vocabulary) log-laws."""
+    p, ids = warp_support(log_p, settings)
+    q, q_ids = warp_support(log_q, settings)
+    q_everywhere = torch.full_like(log_q, -torch.inf).scatter(-1, q_ids, q)
+    overlap = torch.minimum(p, q_everywhere.gather(-1, ids)).exp().sum(-1)
+    reach = p.masked_fill(log_q.gather(-1, ids) == -torch.inf, -torch.inf).exp().sum(-1)
+    return overlap, reach
 
 
 @torch.inference_mode()
@@ -36,19 +54,6 @@ def answer_laws(draft: PreTrainedModel, head: Tensor, data: Conversations) -> It
         yield (batch.hidden[answers].float() @ head.T).log_softmax(-1), log_q
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """How a draft does beside its target.
-
-    Attributes:
-        acceptance_rate: α = mean Σ min(p̃, q̃) over the positions of the target's answers.
-        reach: mean mass of p̃ on the tokens that the draft can say at all: what α is bounded by.
-    """
-
-    acceptance_rate: float
-    reach: float
-
-
 def agreement(
     draft: PreTrainedModel, head: Tensor, data: Conversations, settings: Sequence[DecodingSettings]
 ) -> list[Agreement]:
@@ -58,10 +63,7 @@ def agreement(
     for log_p, log_q in answer_laws(draft, head, data):
         positions += len(log_p)
         for at, chosen in enumerate(settings):
-            warped = warp(log_p, chosen)
-            reached = warped.masked_fill(log_q == -torch.inf, -torch.inf).exp()
-            sums[at, 0] += overlap(warped, warp(log_q, chosen)).sum().cpu()
-            sums[at, 1] += reached.sum().cpu()
+            sums[at] += torch.stack(overlap_and_reach(log_p, log_q, chosen)).sum(-1).cpu()
     return [Agreement(*means) for means in (sums / positions).tolist()]
 
 

@@ -9,11 +9,13 @@ from transformers import LlamaForCausalLM
 
 from decoding.alignment import train as training
 from decoding.alignment.data import FORCED, Conversations
-from decoding.alignment.evaluate import acceptance_rate, head_mass, overlap
+from decoding.alignment.evaluate import agreement, mean_law, overlap_and_reach
 from decoding.alignment.losses import LOSSES
-from decoding.alignment.student import count_tokens, fit_map, frequent_ids, make_student, own_weights
+from decoding.alignment.plot import read_logs
+from decoding.alignment.student import fit_map, frequent_ids, make_student, own_weights
 from decoding.alignment.train import TrainSettings, rows_of_step, train
 from decoding.settings import DecodingSettings
+from decoding.warp import warp
 
 HEAD_IDS = torch.arange(0, 40, 2)
 
@@ -62,9 +64,9 @@ def test_training_raises_the_acceptance_rate_and_leaves_the_embeddings(loss, tar
     embeddings = student.get_input_embeddings().weight.clone()
     head = target.lm_head.weight.detach()
     plain = [DecodingSettings(top_k=0, top_p=1)]
-    before = acceptance_rate(student, head, conversations, plain)[0]
+    before = agreement(student, head, conversations, plain)[0].acceptance_rate
     train(student, conversations, TrainSettings(loss=loss, steps=40, rows=4, warmup=2, learning_rate=3e-3), tmp_path)
-    assert acceptance_rate(student, head, conversations, plain)[0] > before + 0.02
+    assert agreement(student, head, conversations, plain)[0].acceptance_rate > before + 0.02
     assert torch.equal(student.get_input_embeddings().weight, embeddings)
 
 
@@ -77,6 +79,17 @@ def test_the_fitted_map_is_the_least_squares_one(target, conversations):
     fit_map(student, conversations, ridge=0.0)
     expected = torch.linalg.lstsq(ours, theirs).solution.T
     assert torch.allclose(student.lm_head.map.weight, expected, atol=1e-3)
+
+
+def test_the_log_starts_before_the_first_step_and_goes_on_over_runs(target, conversations, tmp_path):
+    student = make_student(target, [0, 3], HEAD_IDS)
+    settings = TrainSettings(steps=6, rows=2, warmup=2)
+    for run in ("first", "second"):
+        train(student, conversations, settings, tmp_path / run, observe=lambda model: {"alpha": 0.5}, observe_every=4)
+    points = read_logs([tmp_path / "first", tmp_path / "second"])
+    per_step = 2 * (conversations.tokens.shape[1] - 1)
+    assert [point["step"] for point in points] == [0, 4, 6, 0, 4, 6]
+    assert [point["tokens"] / per_step for point in points] == [0, 4, 6, 6, 10, 12]
 
 
 def test_an_epoch_reads_every_conversation_once():
@@ -92,20 +105,41 @@ def test_the_learning_rate_rises_stays_and_falls_to_zero():
 
 def test_the_target_accepts_itself(target, conversations):
     own = make_student(target, [0, 1, 2, 3], torch.arange(40))
-    rates = acceptance_rate(own, target.lm_head.weight.detach(), conversations, [DecodingSettings(top_k=0, top_p=1)])
-    assert rates[0] == pytest.approx(1, abs=5e-3)  # states are kept in half precision
+    found = agreement(own, target.lm_head.weight.detach(), conversations, [DecodingSettings(top_k=0, top_p=1)])
+    assert found[0].acceptance_rate == pytest.approx(1, abs=5e-3)  # states are kept in half precision
 
 
-def test_overlap_of_known_laws():
-    p, q = torch.tensor([[0.5, 0.5, 0.0]]), torch.tensor([[0.2, 0.0, 0.8]])
-    assert overlap(p.log(), q.log()).item() == pytest.approx(0.2)
+LAWS = torch.tensor([[[0.4, 0.3, 0.2, 0.1]], [[0.1, 0.0, 0.5, 0.4]]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"top_k": 0, "top_p": 1}, 0.1 + 0.2 + 0.1),
+        ({"top_k": 3, "top_p": 1}, 0.1 + 2 / 9),  # p̃ = [4, 3, 2, 0] / 9, q̃ = q
+        ({"top_k": 3, "top_p": 0.7}, 0.0),  # p̃ = [4, 3, 0, 0] / 7, q̃ = [0, 0, 5, 4] / 9
+        ({"temperature": 0}, 0.0),
+    ],
+)
+def test_overlap_and_reach_of_known_laws(settings, expected):
+    log_p, log_q = LAWS.log()
+    overlap, reach = overlap_and_reach(log_p, log_q, DecodingSettings(**settings))
+    p, q = (warp(law, DecodingSettings(**settings)).exp() for law in (log_p, log_q))
+    assert overlap.item() == pytest.approx(expected, abs=1e-6)
+    assert overlap.item() == pytest.approx(torch.minimum(p, q).sum().item(), abs=1e-6)
+    assert reach.item() == pytest.approx(1 - p[0, 1].item(), abs=1e-6)
 
 
 def test_head_keeps_frequent_and_indispensable_tokens(target, conversations):
-    counts = count_tokens(conversations, 40)
-    ids = frequent_ids(counts, 10, [39])
-    assert ids.tolist() == sorted(ids.tolist()) and 39 in ids
-    assert counts[ids].sum() >= counts.sort().values[-9:].sum()
+    law = mean_law(target.lm_head.weight.detach(), conversations)
+    assert law.sum().item() == pytest.approx(1, abs=5e-3)  # states are kept in half precision
+    ids = frequent_ids(law, 10, [39])
+    assert ids.tolist() == sorted({39, *law.index_fill(0, torch.tensor(39), 0).topk(9).indices.tolist()})
+
+
+def test_reach_is_the_mass_of_what_the_head_can_say(target, conversations):
+    student = make_student(target, [0, 1, 2, 3], HEAD_IDS)
     head = target.lm_head.weight.detach()
-    assert head_mass(torch.arange(40), head, conversations) == pytest.approx(1, abs=5e-3)
-    assert head_mass(ids, head, conversations) < 0.9
+    found = agreement(student, head, conversations, [DecodingSettings(top_k=0, top_p=1)])[0]
+    assert found.reach == pytest.approx(mean_law(head, conversations)[HEAD_IDS].sum().item(), abs=5e-3)
+    assert found.acceptance_rate == pytest.approx(found.reach, abs=5e-3)  # the target itself, but for its head
