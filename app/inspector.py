@@ -17,8 +17,8 @@ from app.tokens import show_token
 from decoding.trace import Step, Verdict
 
 Data = dict[str, Any]
+COLUMNS = 24  # of a token in a table
 NOTHING: Data = {"run": "", "lanes": []}
-DIGITS = 6  # significant ones, of the numbers in figures
 
 
 class Inspection:
@@ -62,11 +62,11 @@ def pack(step: Step, telling: Telling) -> str:
         "ends": bool(block) and block[-1] in telling.eos_ids,
         "beams": beams(step, spell, length=settings.draft_length, width=_width(telling)),
         "joint": joint(step, length=settings.draft_length),
+        "joints": [[_null(verdict.joint_log_p), _null(verdict.joint_log_q)] for verdict in step.verdicts],
         "verdicts": verdict_table(step.verdicts, spell),
         "choices": [_choice(step, depth, spell) for depth in range(len(step.emitted))],
     }
-    joints = [[_null(verdict.joint_log_p), _null(verdict.joint_log_q)] for verdict in step.verdicts]
-    return json.dumps(_rounded(shown) | {"joints": joints}, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def verdict_table(verdicts: Sequence[Verdict], spell: Spell) -> list[list[str]]:
@@ -74,7 +74,7 @@ def verdict_table(verdicts: Sequence[Verdict], spell: Spell) -> list[list[str]]:
     return [
         [
             str(verdict.depth),
-            shorten(spell(verdict.token)),
+            shorten(spell(verdict.token), COLUMNS),
             probability(verdict.log_q),
             probability(verdict.log_p),
             probability(verdict.joint_log_q),
@@ -90,7 +90,8 @@ def candidate_table(step: Step, depth: int, spell: Spell) -> list[list[str]]:
     """A row for each token shown: token, p̃, q̃, p, q."""
     candidates = shown_candidates(step.choices[depth].top, step.emitted[depth].token)
     return [
-        [shorten(spell(c.token)), *(_figure(value) for value in (c.p_warped, c.q_warped, c.p, c.q))] for c in candidates
+        [shorten(spell(c.token), COLUMNS), *(_figure(value) for value in (c.p_warped, c.q_warped, c.p, c.q))]
+        for c in candidates
     ]
 
 
@@ -121,7 +122,7 @@ def _width(telling: Telling) -> int:
 def _choice(step: Step, depth: int, spell: Spell) -> Data:
     token = step.emitted[depth]
     return {
-        "name": f"{depth + 1} of {len(step.emitted)}: {shorten(spell(token.token), 24)} ({token.origin})",
+        "name": f"{depth + 1} of {len(step.emitted)}: {shorten(spell(token.token), COLUMNS)} ({token.origin})",
         "note": _note(step, depth),
         "figure": next_token(step, depth, spell),
         "table": candidate_table(step, depth, spell),
@@ -156,13 +157,3 @@ def _figure(value: float | None) -> str:
 
 def _null(value: float) -> float | None:
     return value if isfinite(value) else None
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}")
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(item) for item in value]
-    return value

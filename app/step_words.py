@@ -170,7 +170,7 @@ def _most_probable(step: Step, i: int) -> str:
 
 
 def _all(verdicts: Sequence[Verdict]) -> str:
-    return f"All {len(verdicts)} tokens" if len(verdicts) > 1 else "1 token"
+    return {1: "1 token", 2: "Both tokens"}.get(len(verdicts), f"All {len(verdicts)} tokens")
 
 
 def _against_threshold(verdict: Verdict) -> tuple[str, str]:

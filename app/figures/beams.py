@@ -7,7 +7,8 @@ from app.figures.text import Spell, label, plain, probability, shorten
 from decoding.trace import Node, Step
 
 MARGIN = {"l": 8, "r": 8, "t": 12, "b": 44}
-MOST_LABELLED_ROWS = 8
+MOST_LABELLED_ROWS = 6
+FEWEST_COLUMNS = 4  # a label with less room says nothing
 Point = tuple[float, float]
 
 
@@ -25,6 +26,7 @@ def beams(step: Step, spell: Spell, *, length: int, width: int) -> Figure | None
     nodes, chosen = step.draft.nodes, step.draft.chosen
     kept = sum(verdict.accepted for verdict in step.verdicts)
     rows = _rows(nodes, chosen)
+    top = max(0.75, 0.14 * width)  # in rows: room for the labels of the first
     points: list[Point] = [(node.depth, -rows[i]) for i, node in enumerate(nodes)]
     groups = {
         "dead": [i for i, node in enumerate(nodes) if not node.alive],
@@ -40,8 +42,8 @@ def beams(step: Step, spell: Spell, *, length: int, width: int) -> Figure | None
         "layout": {
             "margin": MARGIN,
             "xaxis": depth_axis(length, start=-0.3) | {"showgrid": False, "tickvals": list(range(1, length + 1))},
-            "yaxis": {"range": [-width + 0.4, 0.75], "visible": False},
-            "shapes": kept_band(kept, y0=-0.42, y1=0.62),
+            "yaxis": {"range": [0.4 - width, top] if width > 1 else [-1.3, 1.45], "visible": False},
+            "shapes": kept_band(kept, y0=-0.42, y1=top - 0.13),
         },
     }
 
@@ -92,8 +94,10 @@ def _dots(
     nodes: tuple[Node, ...], points: list[Point], groups: list[str], spell: Spell, length: int, width: int
 ) -> Figure:
     largest = min(24.0, 0.5 * HEIGHT / (width + 1))
-    columns = max(2, int(NARROWEST / (length + 1) / 7))
-    labelled = {"kept", "dropped"} if width > MOST_LABELLED_ROWS else set(SYMBOLS)
+    columns = int(NARROWEST / (length + 1) / 7)
+    labelled = (
+        set() if columns < FEWEST_COLUMNS else {"kept", "dropped"} if width > MOST_LABELLED_ROWS else set(SYMBOLS)
+    )
     return {
         "type": "scatter",
         "mode": "markers+text",
@@ -104,7 +108,7 @@ def _dots(
             "color": [COLOURS[group] for group in groups],
             "size": [5 + (largest - 5) * sqrt(min(1.0, exp(node.log_q))) for node in nodes],
             "opacity": [0.6 if group == "dead" else 1 for group in groups],
-            "line": {"width": 2},
+            "line": {"width": 2, "color": [COLOURS[group] for group in groups]},
         },
         "text": [
             label(spell(node.token), columns) if group in labelled else ""

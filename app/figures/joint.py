@@ -14,6 +14,7 @@ from decoding.trace import Step, Verdict
 MARGIN = {"l": 52, "r": 10, "t": 12, "b": 44}
 UPPER, LOWER = [0.55, 1.0], [0.0, 0.45]
 LEAST_RATIO, MOST_RATIO = 1e-3, 1e2
+NEAR_FLOOR = 2e-2
 NATS_PER_DEPTH = 3  # of room for joint log-probabilities
 MOST_LABELLED = 8
 
@@ -98,7 +99,10 @@ def _ratios(verdicts: Sequence[Verdict], length: int) -> list[Figure]:
             "line": {"color": LIGHT["line"], "width": 1.5},
             "marker": _marks(verdicts),
             "text": texts,
-            "textposition": "top center",
+            "textposition": [
+                "top center" if verdict.passes or value < NEAR_FLOOR else "bottom center"  # away from the line of τ
+                for value, verdict in zip(ratios, verdicts, strict=True)
+            ],
             "textfont": {"size": 11, "color": LIGHT["ink"]},
             "cliponaxis": False,
             "hoverinfo": "text",

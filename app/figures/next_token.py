@@ -8,6 +8,7 @@ from decoding.trace import Candidate, Step
 
 ROWS = 10
 COLUMNS = 13
+WIDTH = 0.38  # of a bar, in rows
 MARGIN = {"l": 110, "r": 10, "t": 12, "b": 44}
 EXACT = 5e-4  # less unlisted mass than this does not show
 
@@ -20,12 +21,13 @@ def next_token(step: Step, depth: int, spell: Spell) -> Figure:
     taken = step.emitted[depth].token
     shown = shown_candidates(step.choices[depth].top, taken)
     rows = list(range(len(shown)))
+    aside = 0.0 if all(c.q is None for c in shown) else 0.21  # how far the two laws stand from a row's middle
     return {
         "data": [
-            _bars("p̃", [c.p_warped for c in shown], LIGHT["target"], -0.4, shown, spell),
-            _bars("q̃", [c.q_warped for c in shown], LIGHT["draft"], 0.02, shown, spell),
-            _strokes("p", [c.p for c in shown], [row - 0.21 for row in rows]),
-            _strokes("q", [c.q for c in shown], [row + 0.21 for row in rows]),
+            _bars("p̃", [c.p_warped for c in shown], LIGHT["target"], -aside, shown, spell),
+            _bars("q̃", [c.q_warped for c in shown], LIGHT["draft"], aside, shown, spell),
+            _strokes("p", [c.p for c in shown], -aside),
+            _strokes("q", [c.q for c in shown], aside),
         ],
         "layout": {
             "margin": MARGIN,
@@ -64,7 +66,7 @@ def _bars(
     name: str,
     values: Sequence[float | None],
     colour: str,
-    offset: float,
+    aside: float,
     shown: Sequence[Candidate],
     spell: Spell,
 ) -> Figure:
@@ -74,22 +76,22 @@ def _bars(
         "name": name,
         "y": list(range(len(values))),
         "x": list(values),
-        "offset": offset,
-        "width": 0.38,
+        "offset": aside - WIDTH / 2,
+        "width": WIDTH,
         "marker": {"color": colour},
         "hoverinfo": "text",
         "hovertext": [_hover(candidate, spell) for candidate in shown],
     }
 
 
-def _strokes(name: str, values: Sequence[float | None], rows: Sequence[float]) -> Figure:
+def _strokes(name: str, values: Sequence[float | None], aside: float) -> Figure:
     return {
         "type": "scatter",
         "mode": "markers",
         "name": name,
         "x": list(values),
-        "y": list(rows),
-        "marker": {"symbol": "line-ns", "size": 9, "line": {"width": 2, "color": LIGHT["muted"]}},
+        "y": [row + aside for row in range(len(values))],
+        "marker": {"symbol": "line-ns", "size": 9, "line": {"width": 2, "color": LIGHT["ink"]}},
         "hoverinfo": "skip",
     }
 

@@ -16,6 +16,7 @@ LIGHT = {
     "draft": "#8a6100",
     "kept": "#00805d",
     "dropped": "#c04f00",
+    "band": "rgba(0,128,93,0.1)",
 }
 DARK = {
     "ink": "#e9ecef",
@@ -26,6 +27,7 @@ DARK = {
     "draft": "#f0c04a",
     "kept": "#2cc596",
     "dropped": "#ff8f45",
+    "band": "rgba(44,197,150,0.14)",
 }
 SANS = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace"
@@ -45,6 +47,7 @@ def template(colours: dict[str, str]) -> Figure:
         "linecolor": colours["line"],
         "zeroline": False,
         "ticks": "",
+        "ticklabeloverflow": "allow",  # to look whether they overflow takes plotly long
         "tickfont": {"size": 11, "color": colours["muted"]},
         "title": {"font": {"size": 12, "color": colours["muted"]}, "standoff": 6},
     }
@@ -77,8 +80,7 @@ def kept_band(kept: int, **where: Any) -> list[Figure]:
         "x0": 0.5,
         "x1": kept + 0.5,
         "line": {"color": LIGHT["kept"], "width": 1.5},
-        "fillcolor": LIGHT["kept"],
-        "opacity": 0.13,
+        "fillcolor": LIGHT["band"],
     }
     return [frame | where]
 

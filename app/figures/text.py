@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Callable
 from html import escape
-from math import exp, floor, inf, log10
+from math import exp, inf
 
 from app.tokens import Part
 
@@ -59,17 +59,13 @@ def shorten(text: str, columns: int = MOST_COLUMNS) -> str:
 def number(value: float, digits: int = 3) -> str:
     """A figure as people write it.
 
-    >>> number(0.6217), number(0), number(0.00012), number(51234.0), number(inf)
-    ('0.622', '0', '1.2·10⁻⁴', '5.12·10⁴', '∞')
+    >>> number(0.6217), number(0), number(0.000012), number(51234.0), number(inf)
+    ('0.622', '0', '1.2·10⁻⁵', '5.12·10⁴', '∞')
     """
     if value == inf:
         return "∞"
-    if value == 0:
-        return "0"
-    exponent = floor(log10(abs(value)))
-    if -4 < exponent < 4:
-        return f"{value:.{digits}g}"
-    return f"{value / 10**exponent:.{digits}g}·10{str(exponent).translate(SUPERSCRIPT)}"
+    mantissa, _, exponent = f"{value:.{digits}g}".partition("e")
+    return f"{mantissa}·10{str(int(exponent)).translate(SUPERSCRIPT)}" if exponent else mantissa
 
 
 def probability(log_probability: float) -> str:
