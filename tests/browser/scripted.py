@@ -6,6 +6,7 @@ A prompt that holds a script's name gets that script. The draft knows it but for
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -48,7 +49,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     return fast
 
 
-@dataclass
+@dataclass(eq=False)
 class ScriptedModel:
     """Stands in for a LanguageModel.
 
@@ -83,23 +84,31 @@ class ScriptedModel:
 
     def _law(self, text: Sequence[int]) -> list[float]:
         start = max((i + 1 for i, token in enumerate(text) if token == self._go), default=len(text))
-        prompt = self.tokenizer.decode(text[:start])
+        prompt = self._prompt(tuple(text[:start]))
         if self.blind and FAILING in prompt:
             raise RuntimeError("the scripted draft was told to fail")
         script = next((script for name, script in SCRIPTS.items() if name in prompt), SCRIPTS["plain"])
         position = len(text) - start
-        law = [0.0] * self.vocabulary
-        for rank, word in enumerate(WORDS[:4]):
-            law[self._id(word)] += 0.02 if rank else 0.04
         if "short" in prompt and position >= len(script):
-            law[self.tokenizer.eos_token_id] = 0.9
+            favourite = self.tokenizer.eos_token_id
         elif self.blind and position % self.blind == self.blind - 1:
-            law[self._id(WORDS[position % len(WORDS)])] += 0.9
+            favourite = self._id(WORDS[position % len(WORDS)])
         else:
-            law[self._id(script[position % len(script)])] += 0.9
-        total = sum(law)
-        return [p / total for p in law]
+            favourite = self._id(script[position % len(script)])
+        return self._favouring(favourite)
 
+    def _favouring(self, favourite: int) -> list[float]:
+        law = [0.0] * self.vocabulary
+        law[favourite] = 0.9
+        for word, p in zip(WORDS, (0.04, 0.02, 0.02, 0.02), strict=False):
+            law[self._id(word)] += p
+        return law
+
+    @cache  # noqa: B019 - one of a few models that live as long as the process
+    def _prompt(self, tokens: tuple[int, ...]) -> str:
+        return self.tokenizer.decode(tokens)
+
+    @cache  # noqa: B019
     def _id(self, piece: str | bytes) -> int:
         return self.tokenizer.convert_tokens_to_ids(letters(piece))
 

@@ -14,6 +14,7 @@ STOCK_FINDINGS = {"image-redundant-alt"}  # gradio's footer
 
 
 def test_three_lanes_write_side_by_side(race: Race):
+    race.setting("New tokens", 32)
     race.run("plain")
     race.page.wait_for_function(
         """[...document.querySelectorAll('.lane')].every(l => l.querySelector('.token') && l.dataset.state === 'running')""",
@@ -22,7 +23,7 @@ def test_three_lanes_write_side_by_side(race: Race):
     race.wait_until_over()
     assert race.states() == ["finished"] * 3
     assert [text[:22] for text in race.texts()] == [" the sky is blue and w"] * 3
-    assert race.status().startswith("Finished: 192 tokens in 3 lanes")
+    assert race.status().startswith("Finished: 96 tokens in 3 lanes")
     verdicts = race.page.locator(".lane .speed strong").all_text_contents()
     assert verdicts[0] == "The yardstick."
     assert all("× the speed of single-token sampling" in verdict for verdict in verdicts[1:])
@@ -33,6 +34,7 @@ def test_three_lanes_write_side_by_side(race: Race):
 
 
 def test_tokens_are_added_and_never_redrawn(race: Race):
+    race.setting("New tokens", 24)
     race.run("plain")
     race.page.wait_for_selector(".lane .token", timeout=60_000)
     race.page.evaluate("window.first = document.querySelector('.lane .token')")
@@ -140,7 +142,7 @@ def test_a_lane_that_breaks_leaves_the_others_alone(race: Race):
 def test_two_visitors_do_not_mix(race: Race, browser, server):
     other_page = browser.new_page()
     other = Race(other_page, server).open()
-    race.setting("New tokens", 60)
+    race.setting("New tokens", 40)
     other.setting("New tokens", 12)
     race.run("plain")
     race.page.wait_for_selector(".lane .token", timeout=60_000)
