@@ -19,6 +19,7 @@ lint: .venv/dev.stamp
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy app.py  # apart, since the package app has its name
 
 format: .venv/dev.stamp
 	$(BIN)/ruff check --fix

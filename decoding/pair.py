@@ -54,11 +54,11 @@ def tokenizer_difference(target: PreTrainedTokenizerBase, draft: PreTrainedToken
     ours, theirs = target.get_vocab(), draft.get_vocab()
     if ours != theirs:
         common = len(ours.items() & theirs.items())
-        by_id, by_id_of_draft = ({i: token for token, i in vocabulary.items()} for vocabulary in (ours, theirs))
-        first = min(i for i in by_id.keys() | by_id_of_draft.keys() if by_id.get(i) != by_id_of_draft.get(i))
+        token, i = min(ours.items() ^ theirs.items(), key=lambda item: (item[1], item[0]))
+        owner = "target" if ours.get(token) == i else "draft"
         return (
             f"The target has {len(ours):,} tokens, the draft {len(theirs):,}, and {common:,} of them have the same id; the first "
-            f"to differ is id {first}: {by_id.get(first)!r} for the target, {by_id_of_draft.get(first)!r} for the draft."
+            f"to differ is {token!r}, which is id {i} for the {owner} alone."
         )
     if target.encode(PROBE) != draft.encode(PROBE):
         return "They have the same tokens but split text differently."

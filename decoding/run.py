@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from decoding.context import Context, Spent
 from decoding.settings import DecodingSettings
 from decoding.streams import Streams
+from decoding.surface import readable_text
 from decoding.trace import Choice, Cost, Draft, Emitted, FinishReason, Step, Verdict
 from decoding.warp import warp
 
@@ -125,7 +126,7 @@ class Run:
         if emitted[-1] in self.eos_ids:
             return "eos"
         if self.settings.stop and self._tokenizer:
-            written = str(self._tokenizer.decode(emitted))
+            written = readable_text(self._tokenizer, emitted)
             if any(stop in written for stop in self.settings.stop):
                 return "stop"
         return "length" if len(emitted) >= self.settings.max_new_tokens else None
