@@ -54,11 +54,13 @@ def tokenizer_difference(target: PreTrainedTokenizerBase, draft: PreTrainedToken
     ours, theirs = target.get_vocab(), draft.get_vocab()
     if ours != theirs:
         common = len(ours.items() & theirs.items())
-        token, i = min(ours.items() ^ theirs.items(), key=lambda item: (item[1], item[0]))
-        owner = "target" if ours.get(token) == i else "draft"
+        first = min(i for _, i in ours.items() ^ theirs.items())
+        at_first = [
+            next((token for token, i in vocabulary.items() if i == first), None) for vocabulary in (ours, theirs)
+        ]
         return (
             f"The target has {len(ours):,} tokens, the draft {len(theirs):,}, and {common:,} of them have the same id; the first "
-            f"to differ is {token!r}, which is id {i} for the {owner} alone."
+            f"to differ is id {first}: {at_first[0]!r} for the target, {at_first[1]!r} for the draft."
         )
     if target.encode(PROBE) != draft.encode(PROBE):
         return "They have the same tokens but split text differently."
