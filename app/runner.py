@@ -88,11 +88,10 @@ class Runner:
 
     def moments(self, request: Request) -> Iterator[Moment]:
         """The race, moment by moment; none if it was stopped while it waited. Closing the iterator ends the compute."""
-        stoppable = self.runs.cancellation(request.run)
+        stoppable = self.runs.begin(request.run)
+        if stoppable is None:
+            return
         try:
-            if stoppable.cancelled:
-                return
-            stoppable.begun = True
             pair_to_come = self.models.wanted()
             yield from self._wait_for_models(pair_to_come, stoppable)
             if stoppable.cancelled:

@@ -40,10 +40,13 @@ class Runs:
     def stop(self, visitor: str) -> bool:
         """Stop the visitor's run, if there is one, before its next forward pass; whether it had not even begun."""
         with self._lock:
-            run = self._cancellations.get(self._latest.get(visitor, ""))
+            name = self._latest.get(visitor, "")
+            run = self._cancellations.get(name)
         if run is None:
             return False
         run.cancel()
+        if not run.begun:
+            self.close(name)  # nobody will: it never comes to run
         return not run.begun
 
     def leave(self, visitor: str) -> None:
@@ -51,6 +54,15 @@ class Runs:
         with self._lock:
             run = self._latest.get(visitor, "")
         self.close(run)
+
+    def begin(self, run: str) -> StoppableRun | None:
+        """Begin a run that waited; None if it has been stopped or has begun before."""
+        with self._lock:
+            waiting = self._cancellations.get(run)
+            if waiting is None or waiting.cancelled or waiting.begun:
+                return None
+            waiting.begun = True
+            return waiting
 
     def cancellation(self, run: str) -> StoppableRun:
         """The cancellation of a run.

@@ -133,14 +133,31 @@ def test_a_run_that_was_stopped_in_the_queue_leaves_the_last_one_on_the_page(run
     request = runner.request("me", "plain", lanes())
     assert runner.runs.stop("me")
     assert list(runner.moments(request)) == []
+    assert runner.runs.count == 0
     assert pair.target.passes == 0
 
 
+def test_a_request_is_run_once_however_often_it_is_handed_in(runner):
+    request = runner.request("me", "plain", lanes())
+    assert list(runner.moments(request))
+    assert list(runner.moments(request)) == []
+
+
 def test_a_new_run_replaces_the_visitors_last_one_and_nobody_elses(runner):
-    mine, yours = runner.request("me", "plain", lanes()), runner.request("you", "plain", lanes())
+    mine = runner.moments(runner.request("me", "plain", lanes()))
+    yours = runner.moments(runner.request("you", "plain", lanes()))
+    next(mine), next(yours)
     runner.request("me", "plain", lanes())
-    assert runner.runs.cancellation(mine.run).cancelled
-    assert not runner.runs.cancellation(yours.run).cancelled
+    assert list(mine)[-1].text.startswith("Stopped")
+    assert list(yours)[-1].text.startswith("Finished")
+    assert runner.runs.count == 1
+
+
+def test_a_new_run_replaces_one_that_still_waits(runner):
+    waiting = runner.request("me", "plain", lanes())
+    runner.request("me", "plain", lanes())
+    assert list(runner.moments(waiting)) == []
+    assert runner.runs.count == 1
 
 
 def test_a_lane_that_breaks_does_not_break_the_others(runner):
