@@ -18,7 +18,7 @@ from decoding.trace import Step, Verdict
 
 Data = dict[str, Any]
 COLUMNS = 24  # of a token in a table
-NOTHING: Data = {"run": "", "lanes": []}
+NO_STEPS: Data = {"run": "", "lanes": []}
 
 
 class Inspection:

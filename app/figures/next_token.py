@@ -46,7 +46,8 @@ def next_token(step: Step, depth: int, spell: Spell) -> Figure:
 
 def shown_candidates(candidates: Sequence[Candidate], taken: int) -> list[Candidate]:
     """The likeliest under either warped law, and the one that was taken; in the order of the target's law."""
-    by_weight = sorted(candidates, key=lambda c: (c.token != taken, -max(c.p_warped, c.q_warped or 0), -c.p, c.token))
+    possible = [c for c in candidates if c.p or c.q or c.token == taken]
+    by_weight = sorted(possible, key=lambda c: (c.token != taken, -max(c.p_warped, c.q_warped or 0), -c.p, c.token))
     return sorted(by_weight[:ROWS], key=lambda c: (-c.p_warped, -c.p, c.token))
 
 
