@@ -165,8 +165,8 @@ def _leaver(runner: Runner) -> Handler:
 def _api(runner: Runner) -> Handler:
     def race(
         prompt: str, methods: list[str] | None = None, settings: dict[str, Any] | None = None
-    ) -> Iterator[list[dict]]:
-        """Race decoding methods on a prompt; the traces of the lanes that are over, at last of all.
+    ) -> Iterator[list[dict[str, Any] | None]]:
+        """Race decoding methods on a prompt; one trace a lane, null until it is over (for good, if it broke off).
 
         methods: keys of one to four methods, by default single_token, speculative and mtad.
         settings: any of the decoding settings by name, for example {"seed": 1, "max_new_tokens": 32}.

@@ -106,20 +106,20 @@ class Runner:
         finally:
             self.runs.close(request.run)
 
-    def traces(self, request: Request) -> Iterator[list[dict[str, Any]]]:
-        """The traces of the lanes that are over, in the order of the lanes; one item at each step, so that it can be closed.
+    def traces(self, request: Request) -> Iterator[list[dict[str, Any] | None]]:
+        """The trace of each lane, None until it is over; one item at each step, so that it can be closed.
 
         Raises:
             InvalidPrompt, WeightsError, …: the race cannot be run.
         """
-        traces: dict[int, dict[str, Any]] = {}
+        traces: list[dict[str, Any] | None] = [None] * len(request.lanes)
         try:
             check_prompt(self.models.wanted().result(), request.prompt, request.lanes)
             with closing(self._engine(request.run, request.prompt, request.lanes)) as events:
                 for event in events:
                     if isinstance(event, Ended):
                         traces[event.lane] = event.trace
-                    yield [traces[lane] for lane in sorted(traces)]
+                    yield list(traces)
         finally:
             self.runs.close(request.run)
 
