@@ -6,6 +6,7 @@ from typing import Any
 import gradio as gr
 
 from app.examples import example_prompts
+from app.inspector import NO_STEPS, look
 from app.lanes import Spelling, lane_views, race_data
 from app.runner import EXPLAINED, NOT_BEGUN, Request, Runner
 from app.settings_form import LABELS, bounds, default, hint, read_lanes, read_settings
@@ -41,6 +42,7 @@ def build_page(runner: Runner) -> gr.Blocks:
             "status", {"kind": "ready", "text": "Ready. Type a prompt or choose an example, then press Run."}
         )
         race = _drawn("race", _empty_race())
+        steps = _drawn("inspector", NO_STEPS, look=look())
         request = gr.State()
 
         examples.input(
@@ -60,7 +62,7 @@ def build_page(runner: Runner) -> gr.Blocks:
         request.change(
             _racer(runner),
             request,
-            [race, status, stop],
+            [race, steps, status, stop],
             show_progress="minimal",
             show_progress_on=status,
             trigger_mode="multiple",
@@ -75,7 +77,7 @@ def build_page(runner: Runner) -> gr.Blocks:
     return page
 
 
-def _drawn(kind: str, value: Any) -> gr.HTML:
+def _drawn(kind: str, value: Any, **props: Any) -> gr.HTML:
     """An element that the page's script draws. Its template is empty and static: what it interpolates would be executed."""
     return gr.HTML(
         value,
@@ -83,6 +85,7 @@ def _drawn(kind: str, value: Any) -> gr.HTML:
         js_on_load=f"decodingExplorer.{kind}(element, props, watch)",
         apply_default_css=False,
         elem_id=kind,
+        **props,
     )
 
 
@@ -136,12 +139,12 @@ def _checker(runner: Runner, names: tuple[str, ...]) -> Handler:
 
 
 def _racer(runner: Runner) -> Handler:
-    def follow(request: Request | None) -> Iterator[tuple[Any, Any, Any]]:
+    def follow(request: Request | None) -> Iterator[tuple[Any, Any, Any, Any]]:
         if request is None:
             return
         for moment in runner.moments(request):
-            view = NOTHING if moment.race is None else moment.race
-            yield view, moment.status, gr.Button(interactive=moment.kind == "busy")
+            race, steps = (NOTHING if shown is None else shown for shown in (moment.race, moment.steps))
+            yield race, steps, moment.status, gr.Button(interactive=moment.kind == "busy")
 
     return follow
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import gradio as gr
 
 from app.engine import Advanced, Ended, Engine, Event, Failed
+from app.inspector import Inspection
 from app.lanes import Data, LaneView, Spelling, lane_views, race_data
 from app.models import Models
 from app.narration import count
@@ -38,11 +39,12 @@ Kind = Literal["ready", "busy", "done", "error"]
 
 @dataclass(frozen=True)
 class Moment:
-    """What the page is to show: a status line and, unless it stays as it was, the race."""
+    """What the page is to show: a status line and, unless they stay as they were, the race and its steps."""
 
     kind: Kind
     text: str
     race: Data | None = None
+    steps: Data | None = None
 
     @property
     def status(self) -> Data:
@@ -133,10 +135,11 @@ class Runner:
     def _race(self, request: Request, pair: ModelPair, stoppable: StoppableRun) -> Iterator[Moment]:
         check_prompt(pair, request.prompt, request.lanes)
         views = lane_views(request.lanes, spelling_of(pair))
+        inspection = Inspection(request.run, views, pair.target.eos_ids)
         yield Moment("busy", RACING)
         try:
             with closing(self._engine(request.run, request.prompt, request.lanes)) as events:
-                yield from self._follow(request, views, events, stoppable)
+                yield from self._follow(request, views, inspection, events, stoppable)
         except gr.Error as error:  # ZeroGPU says in words that there is no GPU to be had
             yield self._broken_off(request, views, str(error.message))
         except Exception:
@@ -144,7 +147,12 @@ class Runner:
             yield self._broken_off(request, views, UNEXPECTED)
 
     def _follow(
-        self, request: Request, views: Sequence[LaneView], events: Iterator[Event], stoppable: StoppableRun
+        self,
+        request: Request,
+        views: Sequence[LaneView],
+        inspection: Inspection,
+        events: Iterator[Event],
+        stoppable: StoppableRun,
     ) -> Iterator[Moment]:
         shown = -math.inf
         for event in events:
@@ -152,12 +160,12 @@ class Runner:
             if stoppable.cancelled:
                 break
             if time.monotonic() - shown >= 1 / UPDATES_PER_SECOND:
-                yield Moment("busy", RACING, race_data(request.run, views))
+                yield Moment("busy", RACING, race_data(request.run, views), inspection.data())
                 shown = time.monotonic()
         for view in views:
             if not view.over:
                 view.end("cancelled")
-        yield Moment("done", summary(views), race_data(request.run, views))
+        yield Moment("done", summary(views), race_data(request.run, views), inspection.data())
 
     def _broken_off(self, request: Request, views: Sequence[LaneView], sentence: str) -> Moment:
         """What was written stays; before anything was, the last race does."""

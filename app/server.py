@@ -34,6 +34,7 @@ def serve(runner: Runner, **options: Any) -> None:
         ssr_mode=False,
         run_history=False,
         allowed_paths=[],
+        app_kwargs={"routes": [look.plotly_js()]},
         footer_links=["api", "gradio"],
         **options,
     )
