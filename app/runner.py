@@ -160,7 +160,7 @@ class Runner:
             if stoppable.cancelled:
                 break
             if time.monotonic() - shown >= 1 / UPDATES_PER_SECOND:
-                yield Moment("busy", RACING, race_data(request.run, views), inspection.data())
+                yield Moment("busy", RACING, race_data(request.run, views))
                 shown = time.monotonic()
         for view in views:
             if not view.over:

@@ -425,7 +425,7 @@ decodingExplorer.inspector = (() => {
     }
 
     function take(value) {
-      data = value;
+      data = { ...value }; // gradio changes in place what it was given
       if (state.run !== data.run) {
         stop();
         read = [];
@@ -454,7 +454,7 @@ decodingExplorer.inspector = (() => {
 
     function onClick(event) {
       const token = event.target instanceof Element && event.target.closest(".token[data-lane][data-step]");
-      if (!token || root.hidden) return;
+      if (!token || root.hidden || !root.isConnected) return;
       const own = `.token[data-lane="${token.dataset.lane}"][data-step="${token.dataset.step}"]:not(.refused)`;
       const position = [...document.querySelectorAll(own)].indexOf(token);
       stop();
