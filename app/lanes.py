@@ -1,5 +1,6 @@
 """What of a lane's run is shown: steps in, plain data out."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from math import exp
@@ -40,6 +41,7 @@ class LaneView:
     remark: str = ""
     steps: list[Step] = field(default_factory=list)
     _tokens: list[Data] = field(default_factory=list)
+    _packed: str = ""
     _waiting: bytes = b""
 
     def add(self, step: Step) -> None:
@@ -59,7 +61,7 @@ class LaneView:
                 "parts": parts,
                 "p": exp(token.log_p),
             }
-            self._tokens.append(shown)
+            self._show(shown)
         self._show_refused(refused, step.index)
 
     def end(self, reason: FinishReason) -> None:
@@ -90,6 +92,15 @@ class LaneView:
             "speed": self._speed(yardstick),
         }
 
+    def packed(self, yardstick: "LaneView | None" = None) -> Data:
+        """`data` in two texts: the tokens, one line of JSON each, and the rest.
+
+        As text it is cheap: gradio sends only what was added to it, and the browser does not look at every token again.
+        """
+        rest = self.data(yardstick)
+        del rest["tokens"]
+        return {"tokens": self._packed, "rest": _json(rest)}
+
     @property
     def over(self) -> bool:
         """Whether nothing more will come."""
@@ -106,7 +117,11 @@ class LaneView:
         waiting = self._waiting
         for token in refused:
             parts, waiting = self._spell(token, waiting)
-            self._tokens.append({"id": token, "origin": "refused", "step": step, "parts": parts})
+            self._show({"id": token, "origin": "refused", "step": step, "parts": parts})
+
+    def _show(self, token: Data) -> None:
+        self._tokens.append(token)
+        self._packed += _json(token) + "\n"
 
     def _spell(self, token: int, waiting: bytes) -> tuple[list, bytes]:
         surface = self.spelling.surface(token)
@@ -121,9 +136,9 @@ def lane_views(lanes: Sequence[Lane], spelling: Spelling) -> list[LaneView]:
 
 
 def race_data(run: str, views: Sequence[LaneView]) -> Data:
-    """All lanes, and the id of their run, by which the page tells a new race from the next moment of this one."""
+    """All lanes, packed, and the id of their run, by which the page tells a new race from the next moment of this one."""
     yardstick = next((view for view in views if view.lane.method == YARDSTICK), None)
-    return {"run": run, "lanes": [view.data(yardstick) for view in views]}
+    return {"run": run, "lanes": [view.packed(yardstick) for view in views]}
 
 
 def figures(metrics: Metrics) -> list[Data]:
@@ -141,6 +156,10 @@ def figures(metrics: Metrics) -> list[Data]:
         ("energy", energy, "joules, where a counter can measure them"),
     ]
     return [{"name": name, "value": value, "meaning": meaning} for name, value, meaning in rows]
+
+
+def _json(data: Data) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
 def _figure(value: float | None, form: str) -> str:

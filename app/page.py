@@ -142,9 +142,14 @@ def _racer(runner: Runner) -> Handler:
     def follow(request: Request | None) -> Iterator[tuple[Any, Any, Any, Any]]:
         if request is None:
             return
+        status = None
         for moment in runner.moments(request):
             race, steps = (NOTHING if shown is None else shown for shown in (moment.race, moment.steps))
-            yield race, steps, moment.status, gr.Button(interactive=moment.kind == "busy")
+            if moment.status == status:
+                yield race, steps, NOTHING, NOTHING
+            else:
+                status = moment.status
+                yield race, steps, status, gr.Button(interactive=moment.kind == "busy")
 
     return follow
 

@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 RACING = "Racing: the lane that has used the least time goes next."
 NOT_BEGUN = "Stopped before it began."
 UNEXPECTED = "Something unexpected went wrong on the server. What was written stays here; try again."
-UPDATES_PER_SECOND = 20
+UPDATES_PER_SECOND = 10
 MAX_PROMPT_CHARACTERS = 200_000  # far beyond any context: refused before it costs time
 EXPLAINED = (InvalidPrompt, InvalidSettings, WeightsError, UnsupportedModel, VocabularyMismatch)  # speak for themselves
 

@@ -130,22 +130,32 @@ const decodingExplorer = (() => {
     const reason = make("span");
     speed.append(verdict, " ", reason);
     root.append(heading, how, promise, track, text, remark, figures, speed);
-    return { root, bar, text, remark, values, speed, verdict, reason, drawn: 0 };
+    const lane = { root, bar, text, remark, values, speed, verdict, reason, read: 0, following: true };
+    text.addEventListener("scroll", () => {
+      lane.following = text.scrollHeight - text.scrollTop - text.clientHeight < 24;
+    });
+    return lane;
+  }
+
+  // `tokens` only ever grows: what has been read is drawn, and the rest is one line of JSON a token.
+  function appendTokens(lane, tokens, index) {
+    if (tokens.length === lane.read) return;
+    for (const line of tokens.slice(lane.read).trimEnd().split("\n")) {
+      const token = JSON.parse(line);
+      // A line may break before the space that a word begins with, not behind it: so a token stays in one piece.
+      if (token.parts[0]?.[0] === "space") lane.text.append(make("wbr", token.origin));
+      lane.text.append(drawToken(token, index));
+    }
+    lane.read = tokens.length;
+    if (!lane.following) return;
+    requestAnimationFrame(() => {
+      lane.text.scrollTop = lane.text.scrollHeight;
+    });
   }
 
   function updateLane(lane, data, index) {
     lane.root.dataset.state = data.state;
     lane.bar.style.transform = `scaleX(${data.progress})`;
-    const atBottom = lane.text.scrollHeight - lane.text.scrollTop - lane.text.clientHeight < 24;
-    if (data.tokens.length > lane.drawn) {
-      for (const token of data.tokens.slice(lane.drawn)) {
-        // A line may break before the space that a word begins with, not behind it: so a token stays in one piece.
-        if (token.parts[0]?.[0] === "space") lane.text.append(make("wbr", token.origin));
-        lane.text.append(drawToken(token, index));
-      }
-      lane.drawn = data.tokens.length;
-      if (atBottom) lane.text.scrollTop = lane.text.scrollHeight;
-    }
     data.figures.forEach(({ value }, i) => setText(lane.values[i], value));
     setText(lane.remark, data.remark);
     lane.speed.hidden = !data.speed;
@@ -161,12 +171,16 @@ const decodingExplorer = (() => {
     let run = null;
     let lanes = [];
     follow(props, watch, (value) => {
+      const rests = value.lanes.map(({ rest }) => JSON.parse(rest));
       if (run !== value.run) {
         run = value.run;
-        lanes = value.lanes.map(makeLane);
+        lanes = rests.map(makeLane);
         row.replaceChildren(...lanes.map((lane) => lane.root));
       }
-      value.lanes.forEach((data, index) => updateLane(lanes[index], data, index));
+      lanes.forEach((lane, index) => {
+        appendTokens(lane, value.lanes[index].tokens, index);
+        updateLane(lane, rests[index], index);
+      });
     });
   }
 

@@ -6,6 +6,7 @@ from app.lanes import Spelling, lane_views, race_data
 from decoding.lane import Lane, default_lanes
 from decoding.settings import DecodingSettings
 from tests.app.steps import make_step
+from tests.app.unpack import lanes_of
 
 SURFACES = {1: " the", 2: " sky", 3: "<0xF0><0x9F><0x98>", 4: "<0x80>", 5: "<|end|>"}
 SPELLING = Spelling(SURFACES.__getitem__, frozenset({5}))
@@ -95,19 +96,27 @@ def test_speed_is_compared_once_both_lanes_are_over():
     single.add(make_step(emitted=[(1, "sampled")], target=1.0))
     speculative.add(make_step(emitted=[(1, "accepted"), (2, "bonus")], target=1.5, draft=0.5, draft_passes=1))
     single.end("length")
-    assert race_data("r", views)["lanes"][1]["speed"] is None
+    assert lanes_of(race_data("r", views))[1]["speed"] is None
     speculative.end("length")
-    assert race_data("r", views)["lanes"][1]["speed"]["verdict"].startswith("1.00×")
-    assert race_data("r", views)["lanes"][0]["speed"]["verdict"] == "The yardstick."
+    assert lanes_of(race_data("r", views))[1]["speed"]["verdict"].startswith("1.00×")
+    assert lanes_of(race_data("r", views))[0]["speed"]["verdict"] == "The yardstick."
 
 
-def test_what_is_sent_is_plain_data_and_never_changed_afterwards():
+def test_what_is_sent_is_what_the_lane_holds():
     view = view_of()
-    view.add(make_step(emitted=[(1, "sampled")]))
-    before = race_data("r", [view])
-    text = json.dumps(before)
-    view.add(make_step(1, 1, emitted=[(2, "sampled")]))
-    assert json.dumps(before) == text  # gradio compares it with the next one to send the difference
+    view.add(make_step(emitted=[(1, "accepted"), (3, "resampled")], refused=[4]))
+    assert lanes_of(race_data("r", [view])) == [json.loads(json.dumps(view.data()))]
+
+
+def test_what_is_sent_of_the_tokens_only_grows():
+    """So gradio sends what was added, and the script reads on from where it was."""
+    view = view_of()
+    before = view.packed()["tokens"]
+    for index in range(3):
+        view.add(make_step(index, index, emitted=[(2, "sampled")]))
+        assert view.packed()["tokens"].startswith(before)
+        before = view.packed()["tokens"]
+    assert before.count("\n") == 3
 
 
 def test_a_method_that_is_not_lossless_says_so():

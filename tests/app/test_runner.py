@@ -12,6 +12,7 @@ from app.settings_form import read_lanes
 from decoding.prompting import InvalidPrompt
 from decoding.trace import Trace
 from decoding.weights import WeightsError
+from tests.app.unpack import lanes_of
 from tests.browser.scripted import FAILING, scripted_pair
 
 
@@ -54,20 +55,20 @@ def text_of(lane):
 def test_a_race_ends_with_all_lanes_and_a_summary(runner):
     moments = list(runner.moments(runner.request("me", "plain", lanes())))
     last = moments[-1]
-    assert (last.kind, [lane["state"] for lane in last.race["lanes"]]) == ("done", ["finished"] * 3)
+    assert (last.kind, [lane["state"] for lane in lanes_of(last.race)]) == ("done", ["finished"] * 3)
     assert last.text.startswith("Finished: 36 tokens in 3 lanes")
-    assert text_of(last.race["lanes"][0]).startswith(" the sky is")
+    assert text_of(lanes_of(last.race)[0]).startswith(" the sky is")
 
 
 def test_the_end_of_a_text_is_told(runner):
     last = list(runner.moments(runner.request("me", "short", lanes())))[-1]
-    assert {lane["remark"] for lane in last.race["lanes"]} == {"Finished: the model ended its text."}
-    assert last.race["lanes"][0]["tokens"][-1]["parts"] == [("special", "<|end|>")]
+    assert {lane["remark"] for lane in lanes_of(last.race)} == {"Finished: the model ended its text."}
+    assert lanes_of(last.race)[0]["tokens"][-1]["parts"] == [["special", "<|end|>"]]
 
 
 def test_unicode_is_joined_in_every_lane(runner):
     last = list(runner.moments(runner.request("me", "unicode", lanes(temperature=0))))[-1]
-    assert [text_of(lane) for lane in last.race["lanes"]] == ["😀 天空\n日\t blue\n."] * 3
+    assert [text_of(lane) for lane in lanes_of(last.race)] == ["😀 天空\n日\t blue\n."] * 3
 
 
 @pytest.mark.parametrize("prompt", ["", " \n\t", None])
@@ -114,9 +115,9 @@ def test_stop_ends_the_compute_before_the_next_pass(runner, pair):
     passes = pair.target.passes + pair.draft.passes
     last = list(moments)[-1]
     assert pair.target.passes + pair.draft.passes == passes
-    assert "stopped" in [lane["state"] for lane in last.race["lanes"]]
+    assert "stopped" in [lane["state"] for lane in lanes_of(last.race)]
     assert last.text.startswith("Stopped")
-    assert text_of(last.race["lanes"][0]).startswith(text_of(moment.race["lanes"][0]))
+    assert text_of(lanes_of(last.race)[0]).startswith(text_of(lanes_of(moment.race)[0]))
 
 
 def test_closing_the_moments_ends_the_compute(runner, pair):
@@ -162,9 +163,9 @@ def test_a_new_run_replaces_one_that_still_waits(runner):
 
 def test_a_lane_that_breaks_does_not_break_the_others(runner):
     last = list(runner.moments(runner.request("me", f"plain {FAILING}", lanes())))[-1]
-    states = [lane["state"] for lane in last.race["lanes"]]
+    states = [lane["state"] for lane in lanes_of(last.race)]
     assert states == ["finished", "failed", "failed"]
-    assert "RuntimeError: the scripted draft was told to fail" in last.race["lanes"][1]["remark"]
+    assert "RuntimeError: the scripted draft was told to fail" in lanes_of(last.race)[1]["remark"]
 
 
 def test_an_engine_that_breaks_is_a_sentence_and_keeps_what_was_written(runner, monkeypatch):
@@ -179,13 +180,13 @@ def test_an_engine_that_breaks_is_a_sentence_and_keeps_what_was_written(runner, 
     last = list(runner.moments(runner.request("me", "plain", lanes())))[-1]
     assert last.kind == "error"
     assert "secret" not in last.text
-    assert len(last.race["lanes"][0]["tokens"]) == 1
+    assert len(lanes_of(last.race)[0]["tokens"]) == 1
 
 
 def test_the_same_seed_gives_the_same_race(runner):
     def written(seed):
         last = list(runner.moments(runner.request("me", "plain", lanes(seed=seed, temperature=2, top_p=1))))[-1]
-        return [[token["id"] for token in lane["tokens"]] for lane in last.race["lanes"]]
+        return [[token["id"] for token in lane["tokens"]] for lane in lanes_of(last.race)]
 
     assert written(1) == written(1)
     assert written(1) != written(2)

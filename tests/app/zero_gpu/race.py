@@ -7,6 +7,7 @@ from app.models import Models
 from app.runner import Runner
 from app.runs import Runs
 from app.settings_form import read_lanes
+from tests.app.unpack import lanes_of
 from tests.browser.scripted import scripted_pair
 
 
@@ -23,7 +24,7 @@ def main() -> None:
         pass
     runs.stop("me")
     stopped = list(moments)[-1]
-    endings = [[lane["state"] for lane in moment.race["lanes"]] for moment in (whole, stopped)]
+    endings = [[lane["state"] for lane in lanes_of(moment.race)] for moment in (whole, stopped)]
     print(json.dumps({"passes_here": pair.target.passes, "endings": endings, "left": runs.count}))
 
 
