@@ -22,7 +22,9 @@ def main(url: str, prompt: str = PROMPT) -> None:
         for theme in ("light", "dark"):
             page.evaluate("dark => document.body.classList.toggle('dark', dark)", theme == "dark")
             page.wait_for_timeout(400)
-            page.screenshot(path=ROOT / "docs" / f"race-{theme}.png", full_page=True)
+            bottom = page.evaluate("document.querySelector('#race').getBoundingClientRect().bottom + window.scrollY")
+            part = {"x": 0, "y": 0, "width": 1440, "height": bottom + 20}
+            page.screenshot(path=ROOT / "docs" / f"race-{theme}.png", full_page=True, clip=part)
         browser.close()
 
 
