@@ -135,7 +135,7 @@ def audit(
             if searches(trace):
                 _audit_search(ledger, laws, trace, step, before, eos_ids)
             _audit_verdicts(ledger, laws, trace, step, before)
-            _audit_emitted(ledger, laws, trace, step, before)
+            _audit_emitted(ledger, laws, trace, step, before, eos_ids)
             _audit_cost(ledger, trace, step, len(_fed(trace, step, eos_ids)) + (2 if fed_all else 1))
             fed_all = bool(step.verdicts) and all(verdict.accepted for verdict in step.verdicts)
     _audit_result(ledger, laws, trace, eos_ids)
@@ -336,7 +336,7 @@ def _mtad_rule(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: Tex
         ledger.fact(f"{where} is not kept as far as the deepest prefix that passes", verdict.accepted == (i <= deepest))
 
 
-def _audit_emitted(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: Text) -> None:
+def _audit_emitted(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: Text, eos_ids: frozenset[int]) -> None:
     """Tokens, origins and what was discarded follow from the verdicts."""
     assert step.draft is not None
     here = f"{trace.method} step {step.index}"
@@ -351,8 +351,8 @@ def _audit_emitted(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before:
     last = "bonus" if len(kept) == len(step.verdicts) else refused
     ledger.fact(f"{here} origins {origins}", origins == (["accepted"] * len(kept) + [last])[: len(origins)])
     if len(decided) == len(kept):
-        ends = trace.result.finish_reason == "eos" and step.index == len(trace.steps) - 1
-        ledger.fact(f"{here} lacks a token of the target", ends and bool(kept))
+        ends = step.index == len(trace.steps) - 1 and bool(kept) and kept[-1] in eos_ids
+        ledger.fact(f"{here} lacks a token of the target", ends)
         return
     ledger.fact(f"{here} emits {len(decided)} tokens of {len(kept)} kept", len(decided) == len(kept) + 1)
     text = before + kept

@@ -13,10 +13,7 @@ from tests.browser.conftest import ALL_OVER, Race
 from tests.browser.scripted import CODE, IMAGE
 from tests.browser.test_race import STOCK_FINDINGS
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xfail(strict=False, reason="flaky when the whole file runs: its tests pass alone; cause not found yet"),
-]
+pytestmark = pytest.mark.browser
 
 TOKENS = 24
 SINGLE, SPECULATIVE, MTAD = range(3)
