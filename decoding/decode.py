@@ -1,12 +1,14 @@
 """Decoding: one method on one prompt, step by step, and the trace of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from decoding.context import Cancelled
 from decoding.methods import METHODS
+from decoding.methods.forced import forced as forced_steps
 from decoding.metrics import run_metrics
 from decoding.pair import ModelPair
-from decoding.prompting import prepare_prompt
+from decoding.prompting import check_forced, prepare_prompt
 from decoding.run import Run
 from decoding.settings import DecodingSettings
 from decoding.streams import Streams
@@ -19,9 +21,10 @@ class Decoding(Iterator[Step]):
 
     Args:
         before_pass: called before every forward pass; raising `Cancelled` in it ends the run there.
+        forced: token ids that the text begins with, whatever the method would have written.
 
     Raises:
-        InvalidPrompt: the prompt cannot be run on these models with these settings.
+        InvalidPrompt: the prompt or the forced tokens cannot be run on these models with these settings.
         ValueError: no such method, or it drafts and the pair has no draft.
     """
 
@@ -32,6 +35,7 @@ class Decoding(Iterator[Step]):
         prompt: str,
         settings: DecodingSettings,
         before_pass: Callable[[], None] = lambda: None,
+        forced: Sequence[int] = (),
     ) -> None:
         if method not in METHODS:
             raise ValueError(f"There is no method '{method}'. Methods: {', '.join(METHODS)}.")
@@ -41,6 +45,7 @@ class Decoding(Iterator[Step]):
         self.pair = pair
         self.settings = settings
         self.prompt = prepare_prompt(pair, prompt, settings)
+        check_forced(pair, forced, settings)
         self.steps: list[Step] = []
         self._run = Run(
             target=pair.target.open(before_pass),
@@ -51,7 +56,7 @@ class Decoding(Iterator[Step]):
             eos_ids=pair.target.eos_ids,
             tokenizer=pair.target.tokenizer,
         )
-        self._rounds = METHODS[method].steps(self._run)
+        self._rounds = chain(forced_steps(self._run, forced), METHODS[method].steps(self._run))
 
     def __next__(self) -> Step:
         try:
@@ -86,6 +91,8 @@ class Decoding(Iterator[Step]):
             prompt=self.prompt,
             settings=self.settings,
             tokens={token: surface(tokenizer, token) for token in ids},
+            special_ids=tuple(token for token in ids if token in tokenizer.all_special_ids),
+            eos_ids=tuple(sorted(self.pair.target.eos_ids)),
             steps=tuple(self.steps),
             result=Result(
                 token_ids=tuple(emitted),

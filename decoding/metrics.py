@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from decoding.trace import DepthAcceptance, Metrics, Step
+from decoding.trace import DepthAcceptance, Metrics, Step, forced_tokens
 
 
 def run_metrics(steps: Sequence[Step], prefill_seconds: float) -> Metrics:
@@ -15,11 +15,12 @@ def run_metrics(steps: Sequence[Step], prefill_seconds: float) -> Metrics:
     accepted = sum(verdict.accepted for verdict in verdicts)
     seconds = math.fsum(step.cost.seconds for step in steps)
     joules = [step.cost.joules for step in steps]
+    decoded = len(tokens) - len(forced_tokens(steps))
     return Metrics(
         tokens=len(tokens),
         target_passes=target_passes,
         draft_passes=sum(step.cost.draft_passes for step in steps),
-        tokens_per_target_pass=ratio(len(tokens), target_passes),
+        tokens_per_target_pass=ratio(decoded, target_passes),
         drafted=len(verdicts),
         accepted=accepted,
         acceptance_rate=ratio(accepted, len(verdicts)),
@@ -32,8 +33,8 @@ def run_metrics(steps: Sequence[Step], prefill_seconds: float) -> Metrics:
         target_seconds=math.fsum(step.cost.target_seconds for step in steps),
         draft_seconds=math.fsum(step.cost.draft_seconds for step in steps),
         prefill_seconds=prefill_seconds,
-        tokens_per_second=ratio(len(tokens), seconds),
-        joules=None if None in joules else math.fsum(j for j in joules if j is not None),
+        tokens_per_second=ratio(decoded, seconds),
+        joules=None if None in joules or not joules else math.fsum(j for j in joules if j is not None),
     )
 
 

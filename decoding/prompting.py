@@ -1,5 +1,7 @@
 """From what a user typed to the token ids that are fed."""
 
+from collections.abc import Sequence
+
 from decoding.pair import ModelPair
 from decoding.settings import DecodingSettings
 from decoding.trace import MAX_PROMPT_TOKENS, Prompt
@@ -31,6 +33,22 @@ def prepare_prompt(pair: ModelPair, text: str, settings: DecodingSettings) -> Pr
             f"for {max(room, 0):,} in the models' context. Shorten it, or ask for fewer new tokens."
         )
     return Prompt(text=text, token_ids=tuple(token_ids))
+
+
+def check_forced(pair: ModelPair, tokens: Sequence[int], settings: DecodingSettings) -> None:
+    """Check the tokens that a text is to begin with.
+
+    Raises:
+        InvalidPrompt: one of them is not in the vocabulary, or they leave no room for new ones.
+    """
+    vocabulary = pair.target.vocabulary
+    if unknown := [token for token in tokens if not 0 <= token < vocabulary]:
+        raise InvalidPrompt(f"Token {unknown[0]} cannot be forced: the target's vocabulary has {vocabulary:,} tokens.")
+    if len(tokens) >= settings.max_new_tokens:
+        raise InvalidPrompt(
+            f"{len(tokens):,} forced tokens leave nothing to decode within {settings.max_new_tokens:,} new tokens: "
+            "ask for more new tokens, or branch earlier."
+        )
 
 
 def _encode(pair: ModelPair, text: str, settings: DecodingSettings) -> list[int]:

@@ -29,7 +29,7 @@ def replay(trace: Trace, pair: ModelPair) -> Iterator[Difference | None]:
     Raises:
         InvalidPrompt, ValueError: as of `Decoding`.
     """
-    decoding = Decoding(trace.method, pair, trace.prompt.text, trace.settings)
+    decoding = Decoding(trace.method, pair, trace.prompt.text, trace.settings, forced=trace.forced)
     if decoding.prompt.token_ids != trace.prompt.token_ids:
         yield Difference(None, "the prompt is tokenised differently: these are not the models of the trace")
         return

@@ -71,11 +71,11 @@ class Run:
         return warp(log_laws, self.settings)
 
     def prefill(self, *contexts: Context) -> None:
-        """Feed the prompt but for its last token, which the first step feeds: so all steps are alike."""
+        """Feed what there is but for its last token, which the first step feeds: so all steps are alike."""
         started = time.perf_counter()
         for context in contexts:
-            if len(self.text) > 1:
-                context.feed(self.text[:-1])
+            if missing := self.pending(context)[:-1]:
+                context.feed(missing)
         self.prefill_seconds += time.perf_counter() - started
 
     def pending(self, context: Context) -> list[int]:

@@ -12,7 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from decoding.settings import DecodingSettings
 
-MAX_STEPS = 1024
+MAX_TOKENS = 1024  # of a run
+MAX_STEPS = MAX_TOKENS
 MAX_NODES = 512  # of one step's draft
 MAX_PROMPT_TOKENS = 32_768
 MAX_TEXT = 1_000_000
@@ -167,15 +168,18 @@ class Cost(Record):
 
 
 class Step(Record):
-    """One round of a method: what was drafted, judged and emitted. `start` tokens had been emitted before it."""
+    """One round of a method: what was drafted, judged and emitted. `start` tokens had been emitted before it.
+
+    A run that was given its first tokens begins with a step that holds them: it drafts and costs nothing.
+    """
 
     index: Count
     start: Count
     draft: Draft | None
     verdicts: tuple[Verdict, ...] = Field(max_length=64)
-    emitted: tuple[Emitted, ...] = Field(max_length=65)
-    discarded: tuple[TokenId, ...] = Field(max_length=65)
-    choices: tuple[Choice, ...] = Field(max_length=65)
+    emitted: tuple[Emitted, ...] = Field(max_length=MAX_TOKENS)
+    discarded: tuple[TokenId, ...] = Field(max_length=MAX_TOKENS)
+    choices: tuple[Choice, ...] = Field(max_length=MAX_TOKENS)
     cost: Cost
 
     @model_validator(mode="after")
@@ -225,7 +229,7 @@ class Metrics(Record):
     """Figures of a run; prefill is apart. None means that there is nothing to take the figure of.
 
     Attributes:
-        tokens_per_target_pass: emitted tokens / target passes (block efficiency).
+        tokens_per_target_pass: decoded tokens / target passes (block efficiency); forced tokens are not decoded.
         acceptance_rate: kept / drafted tokens of the chosen blocks.
         perplexity: exp(−mean log p) of the emitted tokens under the unwarped target.
         distinct_1, distinct_2, distinct_3: different n-grams / n-grams of the emitted tokens.
@@ -255,14 +259,20 @@ class Metrics(Record):
 class Result(Record):
     """The emitted tokens, their text without special tokens, why the run ended, and its figures."""
 
-    token_ids: tuple[TokenId, ...] = Field(max_length=MAX_STEPS)
+    token_ids: tuple[TokenId, ...] = Field(max_length=MAX_TOKENS)
     text: Annotated[str, Field(max_length=MAX_TEXT)]
     finish_reason: FinishReason
     metrics: Metrics
 
 
 class Trace(Record):
-    """One run, whole. `tokens` gives the surface form of every token id that occurs in it."""
+    """One run, whole.
+
+    Attributes:
+        tokens: the surface form of every token id that occurs in it.
+        special_ids: those of them that are no text, such as the end of a turn.
+        eos_ids: the tokens that end a text of this target.
+    """
 
     format: Literal["decoding-trace/1"] = "decoding-trace/1"
     method: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
@@ -271,8 +281,15 @@ class Trace(Record):
     prompt: Prompt
     settings: DecodingSettings
     tokens: dict[TokenId, Annotated[str, Field(max_length=1000)]] = Field(max_length=100_000)
+    special_ids: tuple[TokenId, ...] = Field(max_length=1000)
+    eos_ids: tuple[TokenId, ...] = Field(max_length=100)
     steps: tuple[Step, ...] = Field(max_length=MAX_STEPS)
     result: Result
+
+    @property
+    def forced(self) -> tuple[int, ...]:
+        """The tokens that the run was given to begin with."""
+        return forced_tokens(self.steps)
 
     @model_validator(mode="after")
     def _is_one_run(self) -> Self:
@@ -289,6 +306,11 @@ class Trace(Record):
         if max(ids) >= self.target.vocabulary:
             raise ValueError(f"token {max(ids)} is beyond the target's vocabulary of {self.target.vocabulary}")
         return self
+
+
+def forced_tokens(steps: Iterable[Step]) -> tuple[int, ...]:
+    """The tokens of the steps that were given, not decoded."""
+    return tuple(token.token for step in steps for token in step.emitted if token.origin == "forced")
 
 
 def occurring_ids(prompt: Prompt, steps: Iterable[Step]) -> set[int]:
