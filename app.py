@@ -8,5 +8,5 @@ if __name__ == "__main__":
     if ZERO_GPU:
         runner.models.load_here()
     else:
-        runner.models.wanted()  # in the background: the page is there first
+        runner.models.wanted([runner.models.default])  # in the background: the page is there first
     serve(runner)

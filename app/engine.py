@@ -10,7 +10,6 @@ from app.runs import Runs
 from app.surroundings import on_gpu
 from decoding.decode import Decoding
 from decoding.lane import Lane
-from decoding.pair import ModelPair
 from decoding.race import race
 from decoding.trace import FinishReason, Step
 
@@ -38,14 +37,15 @@ class Ended:
 
 @dataclass(frozen=True)
 class Failed:
-    """A lane broke; the others go on."""
+    """A lane broke; the others go on. `trace` holds what it had done."""
 
     lane: int
     sentence: str
+    trace: dict[str, Any]
 
 
 Event = Advanced | Ended | Failed
-Engine = Callable[[str, str, Sequence[Lane]], Generator[Event]]
+Engine = Callable[[str, str, Sequence[Lane], Sequence[int]], Generator[Event]]
 
 
 class GuardedDecoding(Decoding):
@@ -65,24 +65,23 @@ class GuardedDecoding(Decoding):
 
 
 def make_engine(models: Models, runs: Runs) -> Engine:
-    """A function from (run id, prompt, lanes) to the events of that race.
+    """A function from (run id, prompt, lanes, tokens that all texts begin with) to the events of that race.
 
     Raises (the function, before its first event):
-        InvalidPrompt: the prompt cannot be run on these models with these settings.
+        InvalidPrompt: the prompt or these tokens cannot be run on these models with these settings.
     """
 
     @on_gpu(duration=_most_seconds)
-    def engine(run: str, prompt: str, lanes: Sequence[Lane]) -> Generator[Event]:
-        pair = models.wanted().result()
-        cancellation = runs.cancellation(run)
-        decodings = [_decoding(lane, pair, prompt, cancellation.check) for lane in lanes]
+    def engine(run: str, prompt: str, lanes: Sequence[Lane], forced: Sequence[int]) -> Generator[Event]:
+        pairs = models.wanted({lane.preset for lane in lanes})
+        check = runs.cancellation(run).check
+        decodings = [
+            GuardedDecoding(lane.method, pairs[lane.preset].result(), prompt, lane.settings, check, forced)
+            for lane in lanes
+        ]
         yield from _events(decodings)
 
     return engine
-
-
-def _decoding(lane: Lane, pair: ModelPair, prompt: str, check: Callable[[], None]) -> GuardedDecoding:
-    return GuardedDecoding(lane.method, pair, prompt, lane.settings, check)
 
 
 def _events(decodings: Sequence[GuardedDecoding]) -> Generator[Event]:
@@ -95,10 +94,11 @@ def _events(decodings: Sequence[GuardedDecoding]) -> Generator[Event]:
 
 
 def _end(index: int, decoding: GuardedDecoding) -> Event:
-    if decoding.failure:
-        return Failed(index, describe_failure(decoding.failure))
     trace = decoding.trace()
-    return Ended(index, trace.result.finish_reason, trace.model_dump(mode="json"))
+    data = trace.model_dump(mode="json")
+    if decoding.failure:
+        return Failed(index, describe_failure(decoding.failure), data)
+    return Ended(index, trace.result.finish_reason, data)
 
 
 def describe_failure(error: Exception) -> str:
@@ -111,6 +111,6 @@ def describe_failure(error: Exception) -> str:
     )
 
 
-def _most_seconds(run: str, prompt: str, lanes: Sequence[Lane]) -> int:
+def _most_seconds(run: str, prompt: str, lanes: Sequence[Lane], forced: Sequence[int]) -> int:
     tokens = sum(lane.settings.max_new_tokens for lane in lanes)
     return min(120, SECONDS_TO_START + int(SECONDS_PER_TOKEN * tokens))

@@ -14,10 +14,11 @@ from app.figures.text import Spell, number, one_line, probability, ratio, shorte
 from app.lanes import LaneView, Spelling
 from app.step_words import Telling, words
 from app.tokens import show_token
-from decoding.trace import Step, Verdict
+from decoding.trace import Candidate, Step, Verdict
 
 Data = dict[str, Any]
 COLUMNS = 24  # of a token in a table
+ALTERNATIVES = 5  # offered to branch with
 NO_STEPS: Data = {"run": "", "lanes": []}
 
 
@@ -26,13 +27,12 @@ class Inspection:
 
     Args:
         run: the race's id.
-        eos_ids: the tokens that end a text.
     """
 
-    def __init__(self, run: str, views: Sequence[LaneView], eos_ids: frozenset[int]) -> None:
+    def __init__(self, run: str, views: Sequence[LaneView]) -> None:
         self._run = run
         self._views = views
-        self._tellings = [_telling(view, eos_ids) for view in views]
+        self._tellings = [_telling(view) for view in views]
         self._packed: list[list[str]] = [[] for _ in views]
 
     def data(self) -> Data:
@@ -58,6 +58,7 @@ def pack(step: Step, telling: Telling) -> str:
     block = [verdict.token for verdict in step.verdicts]
     shown = {
         "words": words(step, telling),
+        "start": step.start,
         "kept": sum(verdict.accepted for verdict in step.verdicts),
         "ends": bool(block) and block[-1] in telling.eos_ids,
         "beams": beams(step, spell, length=settings.draft_length, width=_width(telling)),
@@ -106,8 +107,8 @@ def visible(spelling: Spelling) -> Spell:
     return spell
 
 
-def _telling(view: LaneView, eos_ids: frozenset[int]) -> Telling:
-    return Telling(view.lane.method, view.lane.settings, visible(view.spelling), eos_ids)
+def _telling(view: LaneView) -> Telling:
+    return Telling(view.lane.method, view.lane.settings, visible(view.spelling), view.spelling.eos)
 
 
 def _lane(view: LaneView, packed: Sequence[str]) -> Data:
@@ -126,7 +127,14 @@ def _choice(step: Step, depth: int, spell: Spell) -> Data:
         "note": _note(step, depth),
         "figure": next_token(step, depth, spell),
         "table": candidate_table(step, depth, spell),
+        "alternatives": [[c.token, shorten(spell(c.token), COLUMNS)] for c in _alternatives(step, depth)],
     }
+
+
+def _alternatives(step: Step, depth: int) -> list[Candidate]:
+    """The likeliest tokens that could stand in place of the one that was taken."""
+    choice, taken = step.choices[depth], step.emitted[depth].token
+    return [c for c in shown_candidates(choice.top, taken) if c.token != taken][:ALTERNATIVES]
 
 
 def _note(step: Step, depth: int) -> str:

@@ -21,10 +21,11 @@ Data = dict[str, Any]
 
 @dataclass(frozen=True)
 class Spelling:
-    """How token ids are written: their surface, and which of them are special tokens."""
+    """How token ids are written: their surface, which of them are special tokens, and which end a text."""
 
     surface: Callable[[int], str]
     special: frozenset[int]
+    eos: frozenset[int]
 
 
 @dataclass
@@ -32,10 +33,14 @@ class LaneView:
     """A lane's steps so far, and their tokens ready to be shown.
 
     Refused tokens stand where they had been drafted: behind the kept part of their block.
+
+    Attributes:
+        models: the names of the models it runs on.
     """
 
     lane: Lane
     title: str
+    models: str
     spelling: Spelling
     state: State = "ready"
     remark: str = ""
@@ -81,6 +86,7 @@ class LaneView:
         return {
             "method": method,
             "title": self.title,
+            "models": self.models,
             "how": narration.how(method, settings),
             "lossless": METHODS[method].lossless,
             "promise": narration.promise(method),
@@ -130,9 +136,21 @@ class LaneView:
         return show_token(surface, waiting)
 
 
-def lane_views(lanes: Sequence[Lane], spelling: Spelling) -> list[LaneView]:
+def lane_views(lanes: Sequence[Lane], models: Sequence[str], spellings: Sequence[Spelling]) -> list[LaneView]:
     """Views of lanes that have not begun."""
-    return [LaneView(lane, title, spelling) for lane, title in zip(lanes, lane_titles(lanes), strict=True)]
+    parts = zip(lanes, lane_titles(lanes), models, spellings, strict=True)
+    return [LaneView(lane, title, names, spelling) for lane, title, names, spelling in parts]
+
+
+def model_names(method: str, target: str, draft: str) -> str:
+    """The models that a lane of this method runs on."""
+    return f"{target} ⟵ {draft}" if METHODS[method].drafts else f"{target} alone"
+
+
+def empty_race(lanes: Sequence[Lane]) -> Data:
+    """Lanes before any race."""
+    nothing = Spelling(str, frozenset(), frozenset())
+    return race_data("", lane_views(lanes, [""] * len(lanes), [nothing] * len(lanes)))
 
 
 def race_data(run: str, views: Sequence[LaneView]) -> Data:

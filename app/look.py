@@ -8,6 +8,9 @@ from starlette.responses import FileResponse
 from starlette.routing import Route
 
 ASSETS = Path(__file__).parent.parent / "assets"
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+STYLES = ("page.css", "forms.css", "inspector.css")
+SCRIPTS = ("race.js", "lane-editor.js", "keeping.js", "figures.js", "inspector.js")
 SANS = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "Liberation Mono", "monospace")
 
@@ -25,22 +28,31 @@ def theme() -> gr.themes.Base:
 
 def style() -> str:
     """The style sheets, as one."""
-    return "\n".join(_asset(name) for name in ("page.css", "inspector.css"))
+    return "\n".join(asset(name) for name in STYLES)
 
 
 def head() -> str:
     """The scripts that draw what is not gradio's, for the document's head; plotly.js comes when it comes."""
-    scripts = "\n".join(_asset(name) for name in ("race.js", "figures.js", "inspector.js"))
     return (
-        f'<script>{scripts}</script><script async id="plotly-script" src="plotly.js?v={plotly.__version__}"></script>'
+        f'<script>{scripts()}</script><script async id="plotly-script" src="plotly.js?v={plotly.__version__}"></script>'
     )
+
+
+def scripts() -> str:
+    """The scripts, as one."""
+    return "\n".join(asset(name) for name in SCRIPTS)
 
 
 def plotly_js() -> Route:
     """Serves the plotly.js that comes with the Python package."""
-    file = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-    return Route("/plotly.js", lambda _: FileResponse(file, headers={"Cache-Control": "public, max-age=31536000"}))
+    return Route("/plotly.js", lambda _: FileResponse(PLOTLY, headers={"Cache-Control": "public, max-age=31536000"}))
 
 
-def _asset(name: str) -> str:
+def plotly_source() -> str:
+    """The same as text."""
+    return PLOTLY.read_text(encoding="utf-8")
+
+
+def asset(name: str) -> str:
+    """A text file of ours."""
     return (ASSETS / name).read_text(encoding="utf-8")

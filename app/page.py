@@ -1,5 +1,6 @@
 """The page: layout and events, nothing else."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -7,21 +8,37 @@ import gradio as gr
 
 from app.examples import example_prompts
 from app.inspector import NO_STEPS, look
-from app.lanes import Spelling, lane_views, race_data
-from app.runner import EXPLAINED, NOT_BEGUN, Request, Runner
+from app.lane_editor import default_text, editor, read_text, to_text
+from app.lanes import empty_race
+from app.opening import NOT_WHILE_RACING, open_files, opened_sentence
+from app.permalink import from_query
+from app.requests import Request, read_place
+from app.runner import EXPLAINED, NOT_BEGUN, Runner
 from app.settings_form import LABELS, bounds, default, hint, read_lanes, read_settings
+from app.shown import show
 from decoding.lane import default_lanes
+from decoding.presets import Preset
 from decoding.settings import DecodingSettings
 
 Handler = Callable[..., Any]
 NOTHING: Any = gr.skip()
+DAILY = (24 * 3600, 24 * 3600)  # uploads are looked through, and old ones removed
+QUIET: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+CHECK: dict[str, Any] = {  # in the queue, though it is never waited for: only there a changed state is noticed
+    "concurrency_limit": None,
+    "show_progress": "hidden",
+    "trigger_mode": "multiple",
+    "api_visibility": "private",
+}
 COMPUTE: dict[str, Any] = {"concurrency_id": "compute", "concurrency_limit": 1}  # one race at a time on this machine
 
 
 def build_page(runner: Runner) -> gr.Blocks:
     """The page of a server that runs its races with `runner`."""
-    with gr.Blocks(title="Decoding Explorer", analytics_enabled=False, fill_width=True) as page:
-        _drawn("title", {"target": runner.models.target, "draft": runner.models.draft})
+    presets = runner.models.presets
+    empty = empty_race(default_lanes(DecodingSettings()))
+    with gr.Blocks(title="Decoding Explorer", analytics_enabled=False, fill_width=True, delete_cache=DAILY) as page:
+        title = _drawn("title", _pair_data(presets[runner.models.default]))
         with gr.Row(elem_id="controls", equal_height=True):
             prompt = gr.Textbox(
                 label="Prompt",
@@ -38,59 +55,73 @@ def build_page(runner: Runner) -> gr.Blocks:
                     stop = gr.Button("Stop", elem_id="stop", min_width=100, interactive=False)
         with gr.Accordion("Settings", open=False, elem_id="settings"):
             form = _settings_form()
+        with gr.Accordion("Lanes and models", open=False, elem_id="lane-settings"):
+            titles = [(preset.title, key) for key, preset in presets.items()]
+            pair = gr.Dropdown(titles, label="Pair of models", value=runner.models.default, elem_id="pair")
+            lanes = _drawn("laneEditor", default_text(), editor(presets))
         status = _drawn(
             "status", {"kind": "ready", "text": "Ready. Type a prompt or choose an example, then press Run."}
         )
-        race = _drawn("race", _empty_race())
-        steps = _drawn("inspector", NO_STEPS, look=look())
+        race = _drawn("race", empty)
+        with gr.Row(elem_id="keep"):
+            keeping = _drawn("keeping", {"run": "", "query": None, "kept": False})
+            files = gr.UploadButton(
+                "Open traces", file_count="multiple", file_types=[".json"], size="sm", elem_id="open", scale=0
+            )
+        steps = _drawn("inspector", NO_STEPS, look())
         request = gr.State()
+        shown = [race, steps, keeping]
 
-        examples.input(
-            example_prompts().get, examples, prompt, queue=False, show_progress="hidden", api_visibility="private"
-        )
+        examples.input(example_prompts().get, examples, prompt, **QUIET)
+        pair.change(lambda key: _pair_data(presets[key]), pair, title, **QUIET)
         gr.on(
             [run.click, prompt.submit],
             _checker(runner, tuple(form)),
-            [prompt, *form.values()],
+            [prompt, pair, lanes, *form.values()],
             [request, status, stop],
             preprocess=False,  # bounds are checked once, by the settings themselves
-            concurrency_limit=None,
-            show_progress="hidden",
-            trigger_mode="multiple",
-            api_visibility="private",
+            **CHECK,
         )
+        steps.select(_brancher(runner), None, [request, status, stop], **CHECK)
         request.change(
             _racer(runner),
             request,
-            [race, steps, status, stop],
+            [*shown, status, stop],
             show_progress="minimal",
             show_progress_on=status,
             trigger_mode="multiple",
             api_visibility="private",
             **COMPUTE,
         )
-        stop.click(
-            _stopper(runner), None, [status, stop], queue=False, show_progress="hidden", api_visibility="private"
-        )
+        stop.click(_stopper(runner), None, [status, stop], **QUIET)
+        files.upload(_opener(runner), files, [*shown, status], **QUIET)
+        page.load(_restorer(runner, tuple(form)), None, [prompt, pair, lanes, status, *form.values()], **QUIET)
         page.unload(_leaver(runner))
         gr.api(_api(runner), api_name="race", **COMPUTE)
     return page
 
 
-def _drawn(kind: str, value: Any, **props: Any) -> gr.HTML:
-    """An element that the page's script draws. Its template is empty and static: what it interpolates would be executed."""
+def _drawn(kind: str, value: Any, given: Any = None) -> gr.HTML:
+    """An element that the page's script draws, with what it is given once and for all.
+
+    Its template is empty and static: what it interpolates would be executed. What is given becomes part of a script, so it
+    must be our own. (Props do not reach elements that are first shown later.)
+    """
     return gr.HTML(
         value,
         html_template="<div></div>",
-        js_on_load=f"decodingExplorer.{kind}(element, props, watch)",
+        js_on_load=f"decodingExplorer.{kind}(element, props, watch, trigger, {json.dumps(given)})",
         apply_default_css=False,
         elem_id=kind,
-        **props,
     )
 
 
-def _empty_race() -> dict[str, Any]:
-    return race_data("", lane_views(default_lanes(DecodingSettings()), Spelling(str, frozenset())))
+def _pair_data(preset: Preset) -> dict[str, Any]:
+    return {
+        "target": preset.target,
+        "draft": preset.draft,
+        "remark": f"{preset.licence} · {preset.memory_gb:g} GB in half precision, twice as much on a CPU",
+    }
 
 
 def _settings_form() -> dict[str, gr.components.Component]:
@@ -127,31 +158,83 @@ def _words(name: str) -> dict[str, Any]:
 
 
 def _checker(runner: Runner, names: tuple[str, ...]) -> Handler:
-    def check(http: gr.Request, prompt: Any, *values: Any) -> tuple[Any, Any, Any]:
+    def check(http: gr.Request, prompt: Any, pair: Any, lanes: Any, *values: Any) -> tuple[Any, Any, Any]:
         try:
             settings = read_settings(dict(zip(names, values, strict=True)))
-            request = runner.request(http.session_hash, prompt, default_lanes(settings))
+            return _waiting(runner.request(http.session_hash, prompt, read_text(lanes, settings, str(pair))))
         except EXPLAINED as error:
-            return NOTHING, {"kind": "error", "text": str(error)}, NOTHING
-        return request, {"kind": "busy", "text": "Waiting for the compute to be free …"}, gr.Button(interactive=True)
+            return _refused(error)
 
     return check
 
 
+def _brancher(runner: Runner) -> Handler:
+    def branch(http: gr.Request, event: gr.EventData) -> tuple[Any, Any, Any]:
+        try:
+            return _waiting(runner.branch(http.session_hash, *read_place(event._data)))
+        except EXPLAINED as error:
+            return _refused(error)
+
+    return branch
+
+
+def _waiting(request: Request) -> tuple[Any, Any, Any]:
+    return request, {"kind": "busy", "text": "Waiting for the compute to be free …"}, gr.Button(interactive=True)
+
+
+def _refused(error: Exception) -> tuple[Any, Any, Any]:
+    return NOTHING, {"kind": "error", "text": str(error)}, NOTHING
+
+
 def _racer(runner: Runner) -> Handler:
-    def follow(request: Request | None) -> Iterator[tuple[Any, Any, Any, Any]]:
+    def follow(request: Request | None) -> Iterator[tuple[Any, ...]]:
         if request is None:
             return
         status = None
         for moment in runner.moments(request):
-            race, steps = (NOTHING if shown is None else shown for shown in (moment.race, moment.steps))
+            shown = [NOTHING if part is None else part for part in (moment.race, moment.steps, moment.keeping)]
             if moment.status == status:
-                yield race, steps, NOTHING, NOTHING
+                yield *shown, NOTHING, NOTHING
             else:
                 status = moment.status
-                yield race, steps, status, gr.Button(interactive=moment.kind == "busy")
+                yield *shown, status, gr.Button(interactive=moment.kind == "busy")
 
     return follow
+
+
+def _opener(runner: Runner) -> Handler:
+    def open_traces(http: gr.Request, files: list[str] | None) -> tuple[Any, Any, Any, Any]:
+        if runner.runs.is_busy(http.session_hash or ""):
+            return NOTHING, NOTHING, NOTHING, {"kind": "error", "text": NOT_WHILE_RACING}
+        try:
+            run, traces = open_files(files or [])
+            opened = show(run, traces, runner.models.presets)
+        except EXPLAINED as error:
+            return NOTHING, NOTHING, NOTHING, {"kind": "error", "text": str(error)}
+        runner.shelf.put(run, traces)
+        return opened.race, opened.steps, opened.keeping, {"kind": "done", "text": opened_sentence(traces)}
+
+    return open_traces
+
+
+def _restorer(runner: Runner, names: tuple[str, ...]) -> Handler:
+    def restore(http: gr.Request) -> tuple[Any, ...]:
+        fields = http.query_params.multi_items()
+        try:
+            linked = from_query(fields, runner.models.presets)
+        except EXPLAINED as error:
+            sentence = {"kind": "error", "text": f"This link cannot be restored. {error}"}
+            return NOTHING, NOTHING, NOTHING, sentence, *[NOTHING] * len(LABELS)
+        if linked is None:
+            return (NOTHING,) * (4 + len(LABELS))
+        settings = dict(linked.settings) | {"stop": "\n".join(linked.settings.stop)}
+        status = {
+            "kind": "ready",
+            "text": "Restored from the link. Press Run to decode it: the same seed gives the same run.",
+        }
+        return linked.prompt, linked.preset, to_text(linked.lanes), status, *(settings[name] for name in names)
+
+    return restore
 
 
 def _stopper(runner: Runner) -> Handler:
@@ -172,15 +255,16 @@ def _leaver(runner: Runner) -> Handler:
 
 def _api(runner: Runner) -> Handler:
     def race(
-        prompt: str, methods: list[str] | None = None, settings: dict[str, Any] | None = None
+        prompt: str, lanes: list[str] | None = None, settings: dict[str, Any] | None = None
     ) -> Iterator[list[dict[str, Any] | None]]:
         """Race decoding methods on a prompt; one trace a lane, null until it is over (for good, if it broke off).
 
-        methods: keys of one to four methods, by default single_token, speculative and mtad.
+        lanes: two to four, each a method and what it has of its own, such as "mtad" or "mtad,threshold=0.1,preset=gpt2-xl";
+            by default single_token, speculative and mtad.
         settings: any of the decoding settings by name, for example {"seed": 1, "max_new_tokens": 32}.
         """
         try:
-            request = runner.request(None, prompt, read_lanes(methods, settings or {}))
+            request = runner.request(None, prompt, read_lanes(lanes, read_settings(settings or {})))
             yield from runner.traces(request)
         except EXPLAINED as error:
             raise gr.Error(str(error), print_exception=False) from error

@@ -3,62 +3,65 @@
 import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 import gradio as gr
 
-from app.engine import Advanced, Ended, Engine, Event, Failed
-from app.inspector import Inspection
-from app.lanes import Data, LaneView, Spelling, lane_views, race_data
+from app.contest import Contest
+from app.engine import Ended, Engine, Event
+from app.lanes import Data
 from app.models import Models
-from app.narration import count
+from app.requests import Pairs, Request, branch_of, check_request, race_of
 from app.runs import Runs, StoppableRun
 from app.settings_form import InvalidSettings
+from app.shelf import Shelf
+from app.shown import shown
+from app.surroundings import ZERO_GPU
 from decoding.lane import Lane
 from decoding.language_model import UnsupportedModel
 from decoding.pair import ModelPair, VocabularyMismatch
-from decoding.prompting import InvalidPrompt, prepare_prompt
-from decoding.surface import surface
+from decoding.prompting import InvalidPrompt
+from decoding.trace import Trace
+from decoding.trace_file import InvalidTrace
 from decoding.weights import WeightsError
 
 LOG = logging.getLogger(__name__)
 RACING = "Racing: the lane that has used the least time goes next."
 NOT_BEGUN = "Stopped before it began."
 UNEXPECTED = "Something unexpected went wrong on the server. What was written stays here; try again."
+GONE = "This run is not kept on the server any more: run it again, or open its downloaded traces."
 UPDATES_PER_SECOND = 10
-MAX_PROMPT_CHARACTERS = 200_000  # far beyond any context: refused before it costs time
-EXPLAINED = (InvalidPrompt, InvalidSettings, WeightsError, UnsupportedModel, VocabularyMismatch)  # speak for themselves
+EXPLAINED = (  # errors that speak for themselves
+    InvalidPrompt,
+    InvalidSettings,
+    InvalidTrace,
+    WeightsError,
+    UnsupportedModel,
+    VocabularyMismatch,
+)
 
 Kind = Literal["ready", "busy", "done", "error"]
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What the page is to show: a status line and, unless they stay as they were, the race and its steps."""
+    """What the page is to show: a status line and, unless they stay as they were, the race, its steps and how to keep it."""
 
     kind: Kind
     text: str
     race: Data | None = None
     steps: Data | None = None
+    keeping: Data | None = None
 
     @property
     def status(self) -> Data:
         """The status line as data."""
         return {"kind": self.kind, "text": self.text}
-
-
-@dataclass(frozen=True)
-class Request:
-    """A race that may be run: everything in it has been checked, but for the prompt's length if the models were not there yet."""
-
-    run: str
-    prompt: str
-    lanes: tuple[Lane, ...]
 
 
 class Runner:
@@ -71,22 +74,44 @@ class Runner:
     def __init__(self, models: Models, runs: Runs, engine: Engine) -> None:
         self.models = models
         self.runs = runs
+        self.shelf = Shelf()
         self._engine = engine
 
     def request(self, visitor: str | None, prompt: Any, lanes: tuple[Lane, ...]) -> Request:
         """Check what a visitor asks for; if it can be run, it replaces the visitor's run under way.
 
         Raises:
-            InvalidPrompt: it cannot be run; the message is for the visitor.
+            InvalidPrompt, InvalidSettings: it cannot be run; the message is for the visitor.
         """
-        text = prompt if isinstance(prompt, str) else ""
-        if len(text) > MAX_PROMPT_CHARACTERS:
-            raise InvalidPrompt(f"The prompt is too long: {len(text):,} characters. Shorten it.")
-        if not text.strip():
-            raise InvalidPrompt("The prompt is empty: type something for the models to continue.")
-        if pair := self.models.ready():  # if they are not there yet, the race checks once they are
-            check_prompt(pair, text, lanes)
-        return Request(self.runs.open(visitor), text, lanes)
+        return self._opened(visitor, partial(race_of, prompt=prompt, lanes=lanes))
+
+    def branch(self, visitor: str | None, run: str, lane: int, position: int, token: int) -> Request:
+        """The same for a branch off a finished run.
+
+        Raises:
+            InvalidPrompt, InvalidSettings: it cannot be run; the message is for the visitor.
+        """
+        traces = self.finished(run)
+        if traces is None:
+            raise InvalidSettings(GONE)
+        return self._opened(
+            visitor,
+            partial(branch_of, traces=traces, presets=self.models.presets, lane=lane, position=position, token=token),
+        )
+
+    def finished(self, run: str) -> tuple[Trace, ...] | None:
+        """The traces of a finished run, as far as it is still kept."""
+        return self.shelf.traces(run)
+
+    def _opened(self, visitor: str | None, make: Callable[[str], Request]) -> Request:
+        """A request under a new id, once all that can be checked by now is."""
+        request = make("")
+        for lane in request.lanes:
+            if lane.preset not in self.models.presets:
+                raise InvalidSettings(f"'{lane.preset}' is not offered here. Pairs: {', '.join(self.models.presets)}.")
+        loaded = {lane.preset: self.models.ready(lane.preset) for lane in request.lanes}
+        check_request(request, {key: pair for key, pair in loaded.items() if pair})  # the race checks the others
+        return replace(request, run=self.runs.open(visitor))
 
     def moments(self, request: Request) -> Iterator[Moment]:
         """The race, moment by moment; none if it was stopped while it waited. Closing the iterator ends the compute."""
@@ -94,12 +119,12 @@ class Runner:
         if stoppable is None:
             return
         try:
-            pair_to_come = self.models.wanted()
-            yield from self._wait_for_models(pair_to_come, stoppable)
+            to_come = self._wanted(request)
+            yield from self._wait_for_models(to_come, stoppable)
             if stoppable.cancelled:
                 yield Moment("done", NOT_BEGUN)
             else:
-                yield from self._race(request, pair_to_come.result(), stoppable)
+                yield from self._race(request, _results(to_come), stoppable)
         except EXPLAINED as error:
             yield Moment("error", str(error))
         except Exception:
@@ -116,8 +141,8 @@ class Runner:
         """
         traces: list[dict[str, Any] | None] = [None] * len(request.lanes)
         try:
-            check_prompt(self.models.wanted().result(), request.prompt, request.lanes)
-            with closing(self._engine(request.run, request.prompt, request.lanes)) as events:
+            check_request(request, _results(self._wanted(request)))
+            with closing(self._events(request)) as events:
                 for event in events:
                     if isinstance(event, Ended):
                         traces[event.lane] = event.trace
@@ -125,88 +150,60 @@ class Runner:
         finally:
             self.runs.close(request.run)
 
-    def _wait_for_models(self, pair: Future[ModelPair], stoppable: StoppableRun) -> Iterator[Moment]:
-        started = time.monotonic()
-        while not pair.done() and not stoppable.cancelled:
-            seconds = time.monotonic() - started
-            yield Moment("busy", f"Loading {self.models.target} and its draft … {seconds:.0f} s")
-            wait([pair], timeout=0.5)
+    def _wanted(self, request: Request) -> dict[str, Future[ModelPair]]:
+        return self.models.wanted({lane.preset for lane in request.lanes})
 
-    def _race(self, request: Request, pair: ModelPair, stoppable: StoppableRun) -> Iterator[Moment]:
-        check_prompt(pair, request.prompt, request.lanes)
-        views = lane_views(request.lanes, spelling_of(pair))
-        inspection = Inspection(request.run, views, pair.target.eos_ids)
+    def _events(self, request: Request) -> Generator[Event]:
+        return self._engine(request.run, request.prompt, request.lanes, request.forced)
+
+    def _wait_for_models(self, pairs: Mapping[str, Future[ModelPair]], stoppable: StoppableRun) -> Iterator[Moment]:
+        started = time.monotonic()
+        while not stoppable.cancelled and (loading := [key for key, pair in pairs.items() if not pair.done()]):
+            seconds = time.monotonic() - started
+            title = self.models.presets[loading[0]].title
+            yield Moment("busy", f"Loading {title} … {seconds:.0f} s")
+            wait([pairs[loading[0]]], timeout=0.5)
+
+    def _race(self, request: Request, pairs: Pairs, stoppable: StoppableRun) -> Iterator[Moment]:
+        check_request(request, pairs)
+        contest = Contest.of(request, pairs)
         yield Moment("busy", RACING)
         try:
-            with closing(self._engine(request.run, request.prompt, request.lanes)) as events:
-                yield from self._follow(request, views, inspection, events, stoppable)
+            with closing(self._events(request)) as events:
+                yield from self._follow(contest, events, stoppable)
         except gr.Error as error:  # ZeroGPU says in words that there is no GPU to be had
-            yield self._broken_off(request, views, str(error.message))
+            yield self._broken_off(contest, str(error.message))
         except Exception:
             LOG.exception("A race broke off")
-            yield self._broken_off(request, views, UNEXPECTED)
+            yield self._broken_off(contest, UNEXPECTED)
 
-    def _follow(
-        self,
-        request: Request,
-        views: Sequence[LaneView],
-        inspection: Inspection,
-        events: Iterator[Event],
-        stoppable: StoppableRun,
-    ) -> Iterator[Moment]:
-        shown = -math.inf
+    def _follow(self, contest: Contest, events: Iterator[Event], stoppable: StoppableRun) -> Iterator[Moment]:
+        shown_at = -math.inf
         for event in events:
-            take(views, event)
-            if stoppable.cancelled:
+            contest.take(event)
+            if (
+                stoppable.cancelled and ZERO_GPU
+            ):  # the worker does not know; elsewhere the lanes end before their next pass
                 break
-            if time.monotonic() - shown >= 1 / UPDATES_PER_SECOND:
-                yield Moment("busy", RACING, race_data(request.run, views))
-                shown = time.monotonic()
-        for view in views:
-            if not view.over:
-                view.end("cancelled")
-        yield Moment("done", summary(views), race_data(request.run, views), inspection.data())
+            if time.monotonic() - shown_at >= 1 / UPDATES_PER_SECOND:
+                yield Moment("busy", RACING, contest.race())
+                shown_at = time.monotonic()
+        contest.end()
+        yield self._finished(contest, "done", contest.summary())
 
-    def _broken_off(self, request: Request, views: Sequence[LaneView], sentence: str) -> Moment:
+    def _broken_off(self, contest: Contest, sentence: str) -> Moment:
         """What was written stays; before anything was, the last race does."""
-        for view in views:
-            if not view.over:
-                view.fail("Broken off.")
-        begun = any(view.steps for view in views)
-        return Moment("error", sentence, race_data(request.run, views) if begun else None)
+        if not contest.begun:
+            return Moment("error", sentence)
+        contest.end("Broken off.")
+        return self._finished(contest, "error", sentence)
+
+    def _finished(self, contest: Contest, kind: Kind, sentence: str) -> Moment:
+        traces = contest.traces()
+        is_kept = bool(traces) and self.shelf.put(contest.request.run, traces)
+        finished = shown(contest.request.run, contest.views, contest.query(), is_kept=is_kept)
+        return Moment(kind, sentence, finished.race, finished.steps, finished.keeping)
 
 
-def check_prompt(pair: ModelPair, prompt: str, lanes: Sequence[Lane]) -> None:
-    """Prepare the prompt for each lane, for the errors it may raise.
-
-    Raises:
-        InvalidPrompt: it cannot be run.
-    """
-    for lane in lanes:
-        prepare_prompt(pair, prompt, lane.settings)
-
-
-def take(views: Sequence[LaneView], event: Event) -> None:
-    """Enter an event of the engine into the lane it is about."""
-    view = views[event.lane]
-    match event:
-        case Advanced():
-            view.add(event.step)
-        case Ended():
-            view.end(event.reason)
-        case Failed():
-            view.fail(event.sentence)
-
-
-def summary(views: Sequence[LaneView]) -> str:
-    """The end of a race, in a sentence."""
-    tokens = sum(len(step.emitted) for view in views for step in view.steps)
-    seconds = sum(step.cost.seconds for view in views for step in view.steps)
-    ending = "Stopped" if any(view.state == "stopped" for view in views) else "Finished"
-    return f"{ending}: {count(tokens, 'token')} in {count(len(views), 'lane')}, {seconds:.1f} s of decoding."
-
-
-def spelling_of(pair: ModelPair) -> Spelling:
-    """How the pair's tokens are written."""
-    tokenizer = pair.target.tokenizer
-    return Spelling(partial(surface, tokenizer), frozenset(tokenizer.all_special_ids))
+def _results(futures: Mapping[str, Future[ModelPair]]) -> dict[str, ModelPair]:
+    return {key: future.result() for key, future in futures.items()}

@@ -72,6 +72,11 @@ class Runs:
         with self._lock:
             return self._cancellations.get(run) or StoppableRun()
 
+    def is_busy(self, visitor: str) -> bool:
+        """Whether the visitor's run is under way or waits."""
+        with self._lock:
+            return self._latest.get(visitor, "") in self._cancellations
+
     @property
     def count(self) -> int:
         """How many runs are under way or wait."""

@@ -1,9 +1,8 @@
-"""From the default pair to a page that is served."""
+"""From the known pairs to a page that is served."""
 
-from functools import partial
 from typing import Any
 
-from app import look
+from app import downloads, look
 from app.engine import make_engine
 from app.models import Models
 from app.page import build_page
@@ -12,16 +11,18 @@ from app.runs import Runs
 from app.surroundings import ZERO_GPU
 from decoding.pair import ModelPair
 from decoding.presets import DEFAULT_PRESET, PRESETS
+from decoding.trace_file import MAX_BYTES
 
 
 def default_runner() -> Runner:
-    """The races of the default pair."""
-    preset = PRESETS[DEFAULT_PRESET]
-    device = "cuda" if ZERO_GPU else None
-    load = partial(ModelPair.load, preset.target, preset.draft, device=device)
-    models = Models(preset.target, preset.draft, load)
-    runs = Runs()
+    """Races on all known pairs; on ZeroGPU on the default one, since others cannot be moved to its GPU later."""
+    offered = {DEFAULT_PRESET: PRESETS[DEFAULT_PRESET]} | ({} if ZERO_GPU else PRESETS)
+    models, runs = Models(offered, _load), Runs()
     return Runner(models, runs, make_engine(models, runs))
+
+
+def _load(key: str) -> ModelPair:
+    return ModelPair.load(PRESETS[key].target, PRESETS[key].draft, device="cuda" if ZERO_GPU else None)
 
 
 def serve(runner: Runner, **options: Any) -> None:
@@ -34,7 +35,8 @@ def serve(runner: Runner, **options: Any) -> None:
         ssr_mode=False,
         run_history=False,
         allowed_paths=[],
-        app_kwargs={"routes": [look.plotly_js()]},
+        app_kwargs={"routes": [look.plotly_js(), *downloads.routes(runner.finished)]},
+        max_file_size=MAX_BYTES,
         footer_links=["api", "gradio"],
         **options,
     )

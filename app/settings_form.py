@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from decoding.lane import FEWEST_LANES, MOST_LANES, Lane, default_lanes
-from decoding.methods import METHODS
+from decoding.presets import DEFAULT_PRESET
 from decoding.settings import DecodingSettings
 
 LABELS = {
@@ -75,25 +75,38 @@ def read_settings(values: Mapping[str, Any]) -> DecodingSettings:
         raise InvalidSettings(_sentence(error)) from error
 
 
-def read_lanes(methods: Sequence[str] | None, values: Mapping[str, Any]) -> tuple[Lane, ...]:
-    """Lanes of the named methods, by default the three of the page, all with the same settings.
+def read_lanes(
+    described: Sequence[str] | None, settings: DecodingSettings, preset: str = DEFAULT_PRESET
+) -> tuple[Lane, ...]:
+    """Lanes from texts such as "mtad" or "mtad,threshold=0.1", by default the three of the page.
+
+    Args:
+        settings, preset: of all lanes, but for what a lane's text says.
 
     Raises:
-        InvalidSettings: no such method, too few or too many, or a setting that does not fit.
+        InvalidSettings: no such method, pair or setting, too few or too many lanes, or a value that does not fit.
     """
-    settings = read_settings(values)
-    if methods is None:
-        return default_lanes(settings)
-    if unknown := [str(method)[:60] for method in methods if method not in METHODS]:
-        raise InvalidSettings(f"There is no method '{unknown[0]}'. Methods: {', '.join(METHODS)}.")
-    if not FEWEST_LANES <= len(methods) <= MOST_LANES:
-        raise InvalidSettings(f"A race has {FEWEST_LANES} to {MOST_LANES} lanes, not {len(methods)}.")
-    return tuple(Lane(method=method, settings=settings) for method in methods)
+    if described is None:
+        return default_lanes(settings, preset)
+    if not FEWEST_LANES <= len(described) <= MOST_LANES:
+        raise InvalidSettings(f"A race has {FEWEST_LANES} to {MOST_LANES} lanes, not {len(described)}.")
+    return tuple(_read_lane(number, text, settings, preset) for number, text in enumerate(described, start=1))
+
+
+def _read_lane(number: int, text: str, settings: DecodingSettings, preset: str) -> Lane:
+    if not isinstance(text, str):
+        raise InvalidSettings(f"Lane {number} is not a text such as mtad,threshold=0.1.")
+    try:
+        return Lane.parse(text, settings, preset)
+    except ValidationError as error:
+        raise InvalidSettings(f"Lane {number}. {_sentence(error)}") from error
 
 
 def _sentence(error: ValidationError) -> str:
     """About the first field that does not fit."""
-    first = error.errors(include_url=False, include_context=False)[0]
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"])  # a sentence of ours
     name, value = str(first["loc"][0]), first["input"]
     label = LABELS.get(name)
     if label is None:

@@ -38,8 +38,20 @@ class Telling:
 
 def words(step: Step, telling: Telling) -> str:
     """The step in one to four short sentences."""
-    told = TELLERS[telling.method](step, telling)
+    tell = _forced if step.emitted and step.emitted[0].origin == "forced" else TELLERS[telling.method]
+    told = tell(step, telling)
     return " ".join([*told, *_ending(step, telling)])
+
+
+def _forced(step: Step, telling: Telling) -> list[str]:
+    last = step.emitted[-1]
+    named = f"{telling.token(last.token)}, of probability p = {number(exp(last.log_p))} there,"
+    if len(step.emitted) == 1:
+        return [f"{named} was put first by the reader; the method goes on from it."]
+    before = count(len(step.emitted) - 1, "token")
+    return [
+        f"After {before} of the lane it branches off, {named} was put in by the reader; the method goes on from it."
+    ]
 
 
 def _single_token(step: Step, telling: Telling) -> list[str]:

@@ -1,5 +1,6 @@
 // The inspector: any step of any lane, with its words, figures and tables. Steps come as JSON text, and are read when opened.
 decodingExplorer.inspector = (() => {
+  const { make, setText } = decodingExplorer;
   const PLAY_EVERY = 900; // milliseconds
   const UNTOUCHED = "Move τ to see which prefix this step would have kept.";
   const AHEAD = [1, 2, -1]; // steps to draw ahead, in the direction of the last move
@@ -29,17 +30,6 @@ decodingExplorer.inspector = (() => {
     speculative: ["depth", "token", "q", "p", "Q", "P", "p/q", "u", "outcome"],
     next: ["token", "p̃", "q̃", "p", "q"],
   };
-
-  function make(tag, className, text) {
-    const node = document.createElement(tag);
-    if (className) node.className = className;
-    if (text !== undefined) node.textContent = text;
-    return node;
-  }
-
-  function setText(node, text) {
-    if (node.textContent !== text) node.textContent = text;
-  }
 
   function button(className, text, label, onClick) {
     const node = make("button", className, text);
@@ -179,8 +169,8 @@ decodingExplorer.inspector = (() => {
     return { box, range, value, answer };
   }
 
-  function inspector(element, props, watch) {
-    const look = props.look;
+  function inspector(element, props, watch, trigger, look) {
+    let toOpen = new URLSearchParams(location.search).get("open"); // the step that a link names
     const root = make("section", "inspector");
     root.hidden = true;
     root.setAttribute("aria-labelledby", "inspector-title");
@@ -192,6 +182,10 @@ decodingExplorer.inspector = (() => {
     const chooser = make("select");
     chooser.setAttribute("aria-label", "Token of this step");
     panels.next.heading.after(chooser);
+    const branches = make("div", "branches");
+    branches.setAttribute("role", "group");
+    branches.setAttribute("aria-label", "Branch: go on from here with another token");
+    panels.next.details.after(branches);
 
     const state = { run: "", lane: 0, step: 0, token: null, threshold: null, timer: null, ahead: 0 };
     let width = 0; // of a figure
@@ -343,7 +337,20 @@ decodingExplorer.inspector = (() => {
       chooser.selectedIndex = index;
       chooser.disabled = names.length < 2;
       setText(panels.next.note, step.choices[index]?.note ?? "");
+      drawBranches(step, index);
       showTable(panels.next, HEADS.next, step.choices[index]?.table ?? []);
+    }
+
+    function drawBranches(step, index) {
+      const alternatives = step.choices[index]?.alternatives ?? [];
+      const place = { run: data.run, lane: state.lane, position: step.start + index };
+      branches.hidden = !alternatives.length || !trigger; // in a report there is no server to ask
+      branches.replaceChildren(
+        make("span", "lead", "Branch with"),
+        ...alternatives.map(([token, text]) =>
+          button("branch", text, `Go on from here with ${text}`, () => trigger("select", { ...place, token })),
+        ),
+      );
     }
 
     // By default the last token: the one that the target added.
@@ -437,12 +444,22 @@ decodingExplorer.inspector = (() => {
       if (root.hidden) {
         if (!lane()?.steps.length) return;
         root.hidden = false;
+        openLinked();
         drawSoon();
       } else {
         drawControls();
         highlight();
       }
     }
+
+    // A place is "lane.step", both counted from 1.
+    function openLinked() {
+      const [lane, step] = (toOpen ?? "").split(".").map(Number);
+      toOpen = null;
+      if (data.lanes[lane - 1]?.steps[step - 1]) act.open(lane - 1, step - 1);
+    }
+
+    decodingExplorer.place = () => `${state.lane + 1}.${state.step + 1}`;
 
     function onKey(event) {
       const moves = { ArrowLeft: () => act.move(-1), ArrowRight: () => act.move(1), Home: () => act.go(0) };

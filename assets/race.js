@@ -1,4 +1,4 @@
-// Draws the title, the status line and the race. Text of models and visitors only ever becomes textContent.
+// Draws the title, the status line and the race, and lends the other scripts its means. Text of models and visitors only ever becomes textContent.
 const decodingExplorer = (() => {
   const ORIGINS = {
     sampled: "sampled from the target",
@@ -38,14 +38,16 @@ const decodingExplorer = (() => {
     const pair = make("p", "pair");
     const target = make("span", "model");
     const draft = make("span", "model");
+    const remark = make("p", "pair-remark");
     pair.append(
       make("span", "role", "target"), target, make("span", "arrow", "⟵"), make("span", "role", "draft"), draft,
     );
-    bar.append(make("h1", "", "Decoding Explorer"), pair);
+    bar.append(make("h1", "", "Decoding Explorer"), pair, remark);
     element.replaceChildren(bar);
     follow(props, watch, (value) => {
       setText(target, value.target);
       setText(draft, value.draft);
+      setText(remark, value.remark);
     });
   }
 
@@ -106,6 +108,7 @@ const decodingExplorer = (() => {
     const heading = make("h2", "", data.title);
     heading.id = `lane-${index}`;
     root.setAttribute("aria-labelledby", heading.id);
+    const models = make("p", "models", data.models);
     const how = make("p", "how", data.how);
     const promise = make("p", `promise ${data.lossless ? "lossless" : "lossy"}`, data.promise);
     const track = make("div", "track");
@@ -116,6 +119,7 @@ const decodingExplorer = (() => {
     text.setAttribute("role", "region");
     text.setAttribute("aria-label", `Text of ${data.title}`);
     const remark = make("p", "remark");
+    const common = make("p", "common");
     const figures = make("dl", "figures");
     const values = data.figures.map(({ name, meaning }) => {
       const cell = make("div", "figure");
@@ -129,8 +133,11 @@ const decodingExplorer = (() => {
     const verdict = make("strong");
     const reason = make("span");
     speed.append(verdict, " ", reason);
-    root.append(heading, how, promise, track, text, remark, figures, speed);
-    const lane = { root, bar, text, remark, values, speed, verdict, reason, read: 0, following: true };
+    root.append(heading, models, how, promise, track, text, remark, common, figures, speed);
+    const lane = { root, bar, text, remark, common, values, speed, verdict, reason, read: 0, following: true };
+    const parting = make("span", "parting");
+    parting.title = "from here on this lane differs from all others";
+    Object.assign(lane, { title: data.title, written: [], parting });
     text.addEventListener("scroll", () => {
       lane.following = text.scrollHeight - text.scrollTop - text.clientHeight < 24;
     });
@@ -144,7 +151,9 @@ const decodingExplorer = (() => {
       const token = JSON.parse(line);
       // A line may break before the space that a word begins with, not behind it: so a token stays in one piece.
       if (token.parts[0]?.[0] === "space") lane.text.append(make("wbr", token.origin));
-      lane.text.append(drawToken(token, index));
+      const node = drawToken(token, index);
+      lane.text.append(node);
+      if (token.origin !== "refused") lane.written.push({ id: token.id, node });
     }
     lane.read = tokens.length;
     if (!lane.following) return;
@@ -161,6 +170,26 @@ const decodingExplorer = (() => {
     lane.speed.hidden = !data.speed;
     setText(lane.verdict, data.speed?.verdict ?? "");
     setText(lane.reason, data.speed?.reason ?? "");
+  }
+
+  function commonLength(ours, theirs) {
+    const end = ours.findIndex(({ id }, i) => id !== theirs[i]?.id);
+    return end < 0 ? ours.length : end;
+  }
+
+  // Marks how far each lane begins with the same tokens as another one.
+  function markCommon(lanes) {
+    for (const lane of lanes) {
+      const others = lanes.filter((other) => other !== lane);
+      const lengths = others.map((other) => commonLength(lane.written, other.written));
+      const longest = Math.max(0, ...lengths);
+      const partsThere = longest > 0 && longest < lane.written.length;
+      if (partsThere) lane.written[longest - 1].node.after(lane.parting);
+      else lane.parting.remove();
+      const partner = others[lengths.indexOf(longest)];
+      const first = longest === 1 ? "first token is" : `first ${longest} tokens are`;
+      setText(lane.common, longest ? `Its ${first} as in ${partner.title}${partsThere ? ", up to the bar" : ""}.` : "");
+    }
   }
 
   function race(element, props, watch) {
@@ -181,8 +210,9 @@ const decodingExplorer = (() => {
         appendTokens(lane, value.lanes[index].tokens, index);
         updateLane(lane, rests[index], index);
       });
+      markCommon(lanes);
     });
   }
 
-  return { title, status, race };
+  return { title, status, race, make, setText, follow };
 })();

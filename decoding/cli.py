@@ -18,14 +18,14 @@ from decoding.methods import METHODS
 from decoding.pair import ModelPair, VocabularyMismatch
 from decoding.presets import DEFAULT_PRESET, PRESETS
 from decoding.race import race
-from decoding.replay import replay
+from decoding.replay import Difference, replay
 from decoding.settings import DecodingSettings
 from decoding.surface import readable_text
 from decoding.trace import Metrics, Trace
+from decoding.trace_file import MAX_BYTES, InvalidTrace, read_traces
 from decoding.weights import WeightsError, locate
 
 FINISH = {"eos": "end of text", "stop": "stop string", "length": "length limit", "cancelled": "cancelled"}
-MAX_TRACE_BYTES = 64 * 1024 * 1024
 
 
 class UsageError(Exception):
@@ -98,27 +98,44 @@ def compare_command(options: argparse.Namespace) -> int:
 
 
 def replay_command(options: argparse.Namespace) -> int:
-    """Run a trace again with the same models; status 0 only if every step is reproduced."""
-    trace = _read_trace(options.trace)
-    target = options.target or _known(trace.target.source, "--target")
-    draft = options.draft or (_known(trace.draft.source, "--draft") if trace.draft else None)
-    pair = ModelPair.load(target, draft)
-    outcomes = list(
-        tqdm(replay(trace, pair), total=len(trace.steps), unit="step", file=sys.stderr, leave=False, disable=None)
-    )
-    differences = [outcome for outcome in outcomes if outcome]
-    reproduced = sum(outcome is None for outcome in outcomes)
-    if options.json:
-        report = {"steps": len(trace.steps), "reproduced": reproduced}
-        print(
-            json.dumps(report | {"differences": [vars(difference) for difference in differences]}, ensure_ascii=False)
+    """Run the traces of a file again with the same models; status 0 only if every step is reproduced."""
+    traces = _read_traces(options.trace)
+    pairs: dict[tuple[str, str | None], ModelPair] = {}
+    differ = False
+    for number, trace in enumerate(traces, start=1):
+        target = options.target or _known(trace.target.source, "--target")
+        draft = options.draft or (_known(trace.draft.source, "--draft") if trace.draft else None)
+        if (target, draft) not in pairs:
+            pairs[target, draft] = ModelPair.load(target, draft)
+        outcomes = list(
+            tqdm(
+                replay(trace, pairs[target, draft]),
+                total=len(trace.steps),
+                unit="step",
+                file=sys.stderr,
+                leave=False,
+                disable=None,
+            )
         )
-    else:
-        print(f"{reproduced} of {len(trace.steps)} steps reproduced")
-        for difference in differences:
-            where = "before the first step" if difference.step is None else f"step {difference.step}"
-            print(f"{where}: {difference.what}")
-    return 1 if differences else 0
+        _report_replay(outcomes, trace, number if len(traces) > 1 else None, as_json=options.json)
+        differ |= any(outcomes)
+    return int(differ)
+
+
+def _report_replay(outcomes: Sequence[Difference | None], trace: Trace, number: int | None, *, as_json: bool) -> None:
+    """`number` is the trace's in its file, where there are several."""
+    reproduced = sum(outcome is None for outcome in outcomes)
+    differences = [vars(outcome) for outcome in outcomes if outcome]
+    if as_json:
+        which = {} if number is None else {"trace": number}
+        report = which | {"steps": len(trace.steps), "reproduced": reproduced, "differences": differences}
+        print(json.dumps(report, ensure_ascii=False))
+        return
+    which_one = "" if number is None else f"trace {number}, {trace.method}: "
+    print(f"{which_one}{reproduced} of {len(trace.steps)} steps reproduced")
+    for difference in differences:
+        where = "before the first step" if difference["step"] is None else f"step {difference['step']}"
+        print(f"{where}: {difference['what']}")
 
 
 def fetch_command(options: argparse.Namespace) -> int:
@@ -170,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_settings(compare)
 
     again = _command(commands, "replay", replay_command)
-    again.add_argument("trace", type=Path, help="a trace file")
+    again.add_argument("trace", type=Path, help="a trace file, of one run or of a race")
     _add_models(again, preset=False)
 
     fetch = _command(commands, "fetch", fetch_command)
@@ -240,7 +257,9 @@ def _lanes(options: argparse.Namespace, settings: DecodingSettings) -> tuple[Lan
         return Lanes.validate_python(tuple(Lane.parse(text, settings, options.preset) for text in described))
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"lane {' '.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise UsageError(
+            f"lane {' '.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
+        ) from error
 
 
 def _pairs(options: argparse.Namespace, lanes: Sequence[Lane]) -> dict[str, ModelPair]:
@@ -267,15 +286,13 @@ def _known(source: str, flag: str) -> str:
     )
 
 
-def _read_trace(path: Path) -> Trace:
-    if path.stat().st_size > MAX_TRACE_BYTES:
-        raise UsageError(f"{path} is larger than {MAX_TRACE_BYTES >> 20} MB: not a trace of ours.")
+def _read_traces(path: Path) -> tuple[Trace, ...]:
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
     try:
-        return Trace.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{path} is not a trace: {f'{where}: ' if where else ''}{first['msg']}") from error
+        return read_traces(data)
+    except InvalidTrace as error:
+        raise UsageError(f"{path} is not a trace: {error}") from error
 
 
 def _writable(path: Path | None) -> Path | None:

@@ -25,14 +25,14 @@ class Lane(BaseModel):
     @classmethod
     def _method_exists(cls, method: str) -> str:
         if method not in METHODS:
-            raise ValueError(f"there is no method '{method[:64]}'; methods are {', '.join(METHODS)}")
+            raise ValueError(f"There is no method '{method[:64]}'. Methods: {', '.join(METHODS)}.")
         return method
 
     @field_validator("preset")
     @classmethod
     def _preset_exists(cls, preset: str) -> str:
         if preset not in PRESETS:
-            raise ValueError(f"there is no pair '{preset[:64]}'; pairs are {', '.join(PRESETS)}")
+            raise ValueError(f"There is no pair '{preset[:64]}'. Pairs: {', '.join(PRESETS)}.")
         return preset
 
     @classmethod
@@ -51,6 +51,22 @@ class Lane(BaseModel):
         return cls(
             method=method, preset=preset, settings=DecodingSettings.model_validate({**dict(settings), **changed})
         )
+
+    def describe(self, settings: DecodingSettings, preset: str = DEFAULT_PRESET) -> str:
+        """The text that `parse` makes this lane of, beside the same settings and preset.
+
+        Raises:
+            ValueError: the stop strings differ; such a text cannot hold them.
+
+        >>> Lane.parse("mtad,threshold=0.1", DecodingSettings()).describe(DecodingSettings())
+        'mtad,threshold=0.1'
+        """
+        given, own = dict(settings), dict(self.settings)
+        changes = {name: value for name, value in own.items() if value != given[name]}
+        if "stop" in changes:
+            raise ValueError("lanes with different stop strings cannot be written as text")
+        pair = [] if self.preset == preset else [f"preset={self.preset}"]
+        return ",".join([self.method, *pair, *(f"{name}={value}" for name, value in changes.items())])
 
     @property
     def title(self) -> str:

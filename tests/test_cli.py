@@ -7,6 +7,7 @@ import pytest
 from decoding.cli import main
 from decoding.methods import METHODS
 from decoding.trace import Trace
+from decoding.trace_file import write_traces
 
 FEW = ["--max-new-tokens", "8"]
 
@@ -66,8 +67,8 @@ def test_lanes_may_differ_in_any_setting(capsys):
     [
         (["mtad"], "at least 2 items"),
         (["mtad"] * 5, "at most 4 items"),
-        (["mtad", "magic"], "there is no method 'magic'"),
-        (["mtad", "mtad,preset=none"], "there is no pair 'none'"),
+        (["mtad", "magic"], "There is no method 'magic'"),
+        (["mtad", "mtad,preset=none"], "There is no pair 'none'"),
         (["mtad", "mtad,threshold=7"], "less than or equal to 1"),
         (["mtad", "mtad,colour=red"], "colour"),
     ],
@@ -87,6 +88,18 @@ def test_replay_reproduces_a_recorded_trace(capsys, recorded, method):
     steps = len(Trace.model_validate_json(file.read_text()).steps)
     status, text, _ = run(capsys, "replay", str(file))
     assert (status, text) == (0, f"{steps} of {steps} steps reproduced\n")
+
+
+@pytest.mark.slow
+def test_the_traces_of_a_race_are_replayed_together(capsys, recorded, tmp_path):
+    traces = [
+        Trace.model_validate_json((recorded / name).read_text()) for name in ("1-single_token.json", "3-mtad.json")
+    ]
+    file = tmp_path / "race.json"
+    file.write_text(write_traces(traces))
+    status, text, _ = run(capsys, "replay", str(file))
+    assert status == 0
+    assert [line.split(":")[0] for line in text.splitlines()] == ["trace 1, single_token", "trace 2, mtad"]
 
 
 @pytest.mark.slow

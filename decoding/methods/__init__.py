@@ -22,16 +22,24 @@ class Method:
         steps: runs it to the end, one step at a time.
         drafts: whether it needs a draft model.
         lossless: whether its texts follow exactly the target's law.
+        uses: the settings it reads, beside those of every method.
     """
 
     title: str
     steps: Callable[[Run], Iterator[Step]]
     drafts: bool
     lossless: bool
+    uses: tuple[str, ...] = ()
 
 
 METHODS = {
     "single_token": Method("Single-token sampling", single_token, drafts=False, lossless=True),
-    "speculative": Method("Speculative decoding", speculative, drafts=True, lossless=True),
-    "mtad": Method("MTAD", mtad, drafts=True, lossless=False),
+    "speculative": Method("Speculative decoding", speculative, drafts=True, lossless=True, uses=("draft_length",)),
+    "mtad": Method(
+        "MTAD",
+        mtad,
+        drafts=True,
+        lossless=False,
+        uses=("draft_length", "beam_width", "threshold", "draft_search"),
+    ),
 }

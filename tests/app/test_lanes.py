@@ -9,12 +9,12 @@ from tests.app.steps import make_step
 from tests.app.unpack import lanes_of
 
 SURFACES = {1: " the", 2: " sky", 3: "<0xF0><0x9F><0x98>", 4: "<0x80>", 5: "<|end|>"}
-SPELLING = Spelling(SURFACES.__getitem__, frozenset({5}))
+SPELLING = Spelling(SURFACES.__getitem__, frozenset({5}), frozenset({5}))
 
 
 def view_of(method="speculative", settings=None):
     lanes = [Lane(method=method, settings=settings or DecodingSettings(max_new_tokens=4))]
-    return lane_views(lanes, SPELLING)[0]
+    return lane_views(lanes, ["models"] * len(lanes), [SPELLING] * len(lanes))[0]
 
 
 def written(view):
@@ -92,7 +92,7 @@ def test_states_and_remarks():
 
 
 def test_speed_is_compared_once_both_lanes_are_over():
-    single, speculative, _ = views = lane_views(default_lanes(DecodingSettings()), SPELLING)
+    single, speculative, _ = views = lane_views(default_lanes(DecodingSettings()), ["models"] * 3, [SPELLING] * 3)
     single.add(make_step(emitted=[(1, "sampled")], target=1.0))
     speculative.add(make_step(emitted=[(1, "accepted"), (2, "bonus")], target=1.5, draft=0.5, draft_passes=1))
     single.end("length")

@@ -8,22 +8,22 @@ from app.engine import make_engine
 from app.models import Models
 from app.runner import Runner
 from app.runs import Runs
-from app.settings_form import read_lanes
+from app.settings_form import read_lanes, read_settings
 from decoding.prompting import InvalidPrompt
 from decoding.trace import Trace
 from decoding.weights import WeightsError
 from tests.app.unpack import lanes_of
-from tests.browser.scripted import FAILING, scripted_pair
+from tests.browser.scripted import FAILING, PRESETS, scripted_pair
 
 
 def runner_on(pair_or_error):
     runs = Runs()
-    models = Models("target", "draft", loader(pair_or_error))
+    models = Models(PRESETS, loader(pair_or_error))
     return Runner(models, runs, make_engine(models, runs))
 
 
 def loader(pair_or_error):
-    def load():
+    def load(key):
         if isinstance(pair_or_error, Exception):
             raise pair_or_error
         return pair_or_error
@@ -44,7 +44,7 @@ def runner(pair):
 
 
 def lanes(**settings):
-    return read_lanes(None, {"max_new_tokens": 12} | settings)
+    return read_lanes(None, read_settings({"max_new_tokens": 12} | settings))
 
 
 def text_of(lane):
@@ -88,10 +88,10 @@ def test_a_prompt_that_cannot_be_run_is_refused_at_once(runner, prompt, words):
 def test_a_prompt_that_came_before_the_models_is_checked_once_they_are_there(pair):
     gate = threading.Event()
     runs = Runs()
-    models = Models("target", "draft", lambda: gate.wait() and pair)
+    models = Models(PRESETS, lambda key: gate.wait() and pair)
     runner = Runner(models, runs, make_engine(models, runs))
     moments = runner.moments(runner.request("me", "x" * 600, lanes()))
-    assert next(moments).text.startswith("Loading target")
+    assert next(moments).text.startswith("Loading Scripted pair")
     gate.set()
     last = list(moments)[-1]
     assert (last.kind, last.race) == ("error", None)

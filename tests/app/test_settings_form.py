@@ -42,9 +42,27 @@ def test_what_does_not_fit_is_said_in_one_sentence(values, sentence):
 
 
 def test_lanes_are_two_to_four_known_methods():
-    assert [lane.method for lane in read_lanes(None, {})] == ["single_token", "speculative", "mtad"]
-    assert [lane.settings.seed for lane in read_lanes(["mtad", "mtad"], {"seed": 3})] == [3, 3]
-    with pytest.raises(InvalidSettings, match="There is no method 'magic'"):
-        read_lanes(["magic"], {})
-    with pytest.raises(InvalidSettings, match="2 to 4 lanes, not 1"):
-        read_lanes(["mtad"], {})
+    settings = DecodingSettings(seed=3)
+    assert [lane.method for lane in read_lanes(None, settings)] == ["single_token", "speculative", "mtad"]
+    lanes = read_lanes(["mtad", "mtad,threshold=0.1,preset=gpt2-xl"], settings)
+    assert [lane.settings.seed for lane in lanes] == [3, 3]
+    assert [lane.settings.threshold for lane in lanes] == [settings.threshold, 0.1]
+    assert [lane.preset for lane in lanes] == ["smollm2-135m", "gpt2-xl"]
+
+
+@pytest.mark.parametrize(
+    ("described", "sentence"),
+    [
+        (["mtad", "magic"], "Lane 2. There is no method 'magic'."),
+        (["mtad,preset=huge", "mtad"], "Lane 1. There is no pair 'huge'."),
+        (["mtad,colour=1", "mtad"], "Lane 1. There is no setting named 'colour'."),
+        (["mtad", "mtad,threshold=7"], "Lane 2. τ · threshold: 7 does not fit."),
+        (["mtad", 5], "Lane 2 is not a text"),
+        (["mtad"], "A race has 2 to 4 lanes, not 1."),
+        (["mtad"] * 5, "A race has 2 to 4 lanes, not 5."),
+    ],
+)
+def test_lanes_that_do_not_fit_are_said_in_one_sentence(described, sentence):
+    with pytest.raises(InvalidSettings) as error:
+        read_lanes(described, DecodingSettings())
+    assert str(error.value).startswith(sentence)

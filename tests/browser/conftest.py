@@ -97,9 +97,9 @@ class Race:
         return self
 
     def setting(self, label: str, value: int) -> None:
-        if not self.page.get_by_label(label).first.is_visible():
+        if not self.page.locator("#settings").get_by_label(label).first.is_visible():
             self.page.click("#settings > button")
-        box = self.page.get_by_role("spinbutton", name=label)
+        box = self.page.locator("#settings").get_by_role("spinbutton", name=label)
         box.fill(str(value))
         box.blur()
 

@@ -6,11 +6,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 from app.engine import make_engine
-from app.models import Models
 from app.runner import Runner
 from app.runs import Runs
 from app.server import serve
-from tests.browser.scripted import scripted_pair
+from tests.browser.scripted import scripted_models, scripted_pair
 
 
 def main(port: int, counter_port: int) -> None:
@@ -27,7 +26,7 @@ def main(port: int, counter_port: int) -> None:
             pass
 
     Thread(target=ThreadingHTTPServer(("127.0.0.1", counter_port), Counter).serve_forever, daemon=True).start()
-    models, runs = Models(pair.target.name, pair.draft.name, lambda: pair), Runs()
+    models, runs = scripted_models(pair), Runs()
     serve(Runner(models, runs, make_engine(models, runs)), server_name="127.0.0.1", server_port=port)
 
 

@@ -13,10 +13,13 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
+from app.models import Models
 from decoding.context import Context
 from decoding.pair import ModelPair
+from decoding.presets import DEFAULT_PRESET, Preset
 from decoding.toy import ToyModel
 from decoding.trace import ModelInfo
+from decoding.weights import WeightsError
 
 GO, END = "<|go|>", "<|end|>"
 CODE, IMAGE = "${7*7}", "<img src=x onerror=window.harmed=1>"
@@ -113,9 +116,29 @@ class ScriptedModel:
         return self.tokenizer.convert_tokens_to_ids(letters(piece))
 
 
-def scripted_pair(pass_seconds: float = 0.02) -> ModelPair:
+OTHER = "gpt2-xl"  # the key under which a second scripted pair is offered
+PRESETS = {
+    DEFAULT_PRESET: Preset("Scripted pair", "scripted target", "scripted draft", "no licence", 0.1),
+    OTHER: Preset("Other scripted pair", "other target", "other draft", "no licence", 0.2),
+    "opt-13b": Preset("Missing pair", "missing target", "missing draft", "no licence", 0.3),
+}
+
+
+def scripted_models(pair: ModelPair) -> Models:
+    """Offers the pair, another one, and one that cannot be loaded."""
+    others = {DEFAULT_PRESET: pair, OTHER: scripted_pair(0.02, "other")}
+
+    def load(key: str) -> ModelPair:
+        if key not in others:
+            raise WeightsError("'missing target' is not on this machine.")
+        return others[key]
+
+    return Models(PRESETS, load)
+
+
+def scripted_pair(pass_seconds: float = 0.02, name: str = "scripted") -> ModelPair:
     """A target and a draft five times as fast."""
     tokenizer = make_tokenizer()
-    target = ScriptedModel("scripted target", tokenizer, pass_seconds)
-    draft = ScriptedModel("scripted draft", tokenizer, pass_seconds / 5, blind=7)
+    target = ScriptedModel(f"{name} target", tokenizer, pass_seconds)
+    draft = ScriptedModel(f"{name} draft", tokenizer, pass_seconds / 5, blind=7)
     return ModelPair(target, draft)  # type: ignore[arg-type]

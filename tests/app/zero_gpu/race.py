@@ -7,19 +7,22 @@ from app.models import Models
 from app.runner import Runner
 from app.runs import Runs
 from app.settings_form import read_lanes
+from decoding.settings import DecodingSettings
 from tests.app.unpack import lanes_of
-from tests.browser.scripted import scripted_pair
+from tests.browser.scripted import PRESETS, scripted_pair
 
 
 def main() -> None:
     pair, runs = scripted_pair(0.001), Runs()
-    models = Models("target", "draft", lambda: pair)
+    models = Models(PRESETS, lambda key: pair)
     models.load_here()
     runner = Runner(models, runs, make_engine(models, runs))
 
-    whole = list(runner.moments(runner.request("me", "plain", read_lanes(None, {"max_new_tokens": 8}))))[-1]
+    whole = list(runner.moments(runner.request("me", "plain", read_lanes(None, DecodingSettings(max_new_tokens=8)))))[
+        -1
+    ]
 
-    moments = runner.moments(runner.request("me", "plain", read_lanes(None, {"max_new_tokens": 400})))
+    moments = runner.moments(runner.request("me", "plain", read_lanes(None, DecodingSettings(max_new_tokens=400))))
     while not next(moments).race:
         pass
     runs.stop("me")
