@@ -9,8 +9,17 @@ from starlette.routing import Route
 
 ASSETS = Path(__file__).parent.parent / "assets"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-STYLES = ("page.css", "forms.css", "inspector.css")
-SCRIPTS = ("race.js", "lane-editor.js", "keeping.js", "figures.js", "inspector.js")
+STYLES = ("page.css", "forms.css", "inspector.css", "overview.css")
+SCRIPTS = (
+    "race.js",
+    "lane-editor.js",
+    "keeping.js",
+    "parts.js",
+    "figures.js",
+    "inspector.js",
+    "overview.js",
+    "lesson.js",
+)
 SANS = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "Liberation Mono", "monospace")
 

@@ -11,6 +11,7 @@ from app.inspector import NO_STEPS, look
 from app.lane_editor import default_text, editor, read_text, to_text
 from app.lanes import empty_race
 from app.opening import NOT_WHILE_RACING, open_files, opened_sentence
+from app.overview import NO_OVERVIEW
 from app.permalink import from_query
 from app.requests import Request, read_place
 from app.runner import EXPLAINED, NOT_BEGUN, Runner
@@ -69,8 +70,9 @@ def build_page(runner: Runner) -> gr.Blocks:
                 "Open traces", file_count="multiple", file_types=[".json"], size="sm", elem_id="open", scale=0
             )
         steps = _drawn("inspector", NO_STEPS, look())
+        overview = _drawn("overview", NO_OVERVIEW, look())
         request = gr.State()
-        shown = [race, steps, keeping]
+        shown = [race, steps, overview, keeping]
 
         examples.input(example_prompts().get, examples, prompt, **QUIET)
         pair.change(lambda key: _pair_data(presets[key]), pair, title, **QUIET)
@@ -192,7 +194,7 @@ def _racer(runner: Runner) -> Handler:
             return
         status = None
         for moment in runner.moments(request):
-            shown = [NOTHING if part is None else part for part in (moment.race, moment.steps, moment.keeping)]
+            shown = [NOTHING if part is None else part for part in moment.parts]
             if moment.status == status:
                 yield *shown, NOTHING, NOTHING
             else:
@@ -203,16 +205,16 @@ def _racer(runner: Runner) -> Handler:
 
 
 def _opener(runner: Runner) -> Handler:
-    def open_traces(http: gr.Request, files: list[str] | None) -> tuple[Any, Any, Any, Any]:
+    def open_traces(http: gr.Request, files: list[str] | None) -> tuple[Any, ...]:
         if runner.runs.is_busy(http.session_hash or ""):
-            return NOTHING, NOTHING, NOTHING, {"kind": "error", "text": NOT_WHILE_RACING}
+            return *[NOTHING] * 4, {"kind": "error", "text": NOT_WHILE_RACING}
         try:
             run, traces = open_files(files or [])
             opened = show(run, traces, runner.models.presets)
         except EXPLAINED as error:
-            return NOTHING, NOTHING, NOTHING, {"kind": "error", "text": str(error)}
+            return *[NOTHING] * 4, {"kind": "error", "text": str(error)}
         runner.shelf.put(run, traces)
-        return opened.race, opened.steps, opened.keeping, {"kind": "done", "text": opened_sentence(traces)}
+        return *opened.parts, {"kind": "done", "text": opened_sentence(traces)}
 
     return open_traces
 

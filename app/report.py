@@ -18,7 +18,13 @@ def report(traces: Sequence[Trace]) -> str:
         InvalidTrace: a trace is of a method that is not known here.
     """
     shown = show("report", traces)
-    data = {"about": _about(traces), "race": shown.race, "steps": shown.steps, "look": figure_look()}
+    data = {
+        "about": _about(traces),
+        "race": shown.race,
+        "steps": shown.steps,
+        "overview": shown.overview,
+        "look": figure_look(),
+    }
     parts = {
         "style": look.style() + look.asset("report.css"),
         "scripts": look.plotly_source() + "\n" + look.scripts() + "\n" + look.asset("report.js"),

@@ -50,18 +50,24 @@ Kind = Literal["ready", "busy", "done", "error"]
 
 @dataclass(frozen=True)
 class Moment:
-    """What the page is to show: a status line and, unless they stay as they were, the race, its steps and how to keep it."""
+    """What the page is to show: a status line and, unless they stay as they were, the race, its steps, the views of it, and how to keep it."""
 
     kind: Kind
     text: str
     race: Data | None = None
     steps: Data | None = None
+    overview: Data | None = None
     keeping: Data | None = None
 
     @property
     def status(self) -> Data:
         """The status line as data."""
         return {"kind": self.kind, "text": self.text}
+
+    @property
+    def parts(self) -> tuple[Data | None, ...]:
+        """What the parts of the page show, in their order there; None where it stays."""
+        return self.race, self.steps, self.overview, self.keeping
 
 
 class Runner:
@@ -202,7 +208,7 @@ class Runner:
         traces = contest.traces()
         is_kept = bool(traces) and self.shelf.put(contest.request.run, traces)
         finished = shown(contest.request.run, contest.views, contest.query(), is_kept=is_kept)
-        return Moment(kind, sentence, finished.race, finished.steps, finished.keeping)
+        return Moment(kind, sentence, *finished.parts)
 
 
 def _results(futures: Mapping[str, Future[ModelPair]]) -> dict[str, ModelPair]:

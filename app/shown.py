@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from app.inspector import Inspection
 from app.lanes import Data, LaneView, Spelling, lane_views, model_names, race_data
+from app.overview import overview_data
 from app.permalink import to_query
 from decoding.lane import Lane
 from decoding.methods import METHODS
@@ -17,11 +18,17 @@ Presets = Mapping[str, Preset]
 
 @dataclass(frozen=True)
 class Shown:
-    """What the page shows of a finished run: its lanes, its steps, and how it can be kept."""
+    """What the page shows of a finished run: its lanes, its steps, the views of it, and how it can be kept."""
 
     race: Data
     steps: Data
+    overview: Data
     keeping: Data
+
+    @property
+    def parts(self) -> tuple[Data, ...]:
+        """What the parts of the page show, in their order there."""
+        return self.race, self.steps, self.overview, self.keeping
 
 
 def show(run: str, traces: Sequence[Trace], presets: Presets = PRESETS, query: str | None = None) -> Shown:
@@ -47,7 +54,7 @@ def show(run: str, traces: Sequence[Trace], presets: Presets = PRESETS, query: s
 def shown(run: str, views: Sequence[LaneView], query: str | None, *, is_kept: bool) -> Shown:
     """The same of views whose lanes are over; `is_kept` is whether the server has the run's traces."""
     keeping = {"run": run, "query": query, "kept": is_kept}
-    return Shown(race_data(run, views), Inspection(run, views).data(), keeping)
+    return Shown(race_data(run, views), Inspection(run, views).data(), overview_data(run, views), keeping)
 
 
 def trace_views(traces: Sequence[Trace], presets: Presets = PRESETS) -> list[LaneView]:

@@ -13,8 +13,9 @@ decodingExplorer.stage = (() => {
     return ranges;
   }
 
-  // A stage in `box`. `frame()` gives what all layouts share; `redraw()` is called when a reader has changed the zoom.
-  return function stage(box, frame, redraw) {
+  // A stage in `box`. `frame()` gives what all layouts share; `redraw()` is called when a reader has changed the zoom, and
+  // `pick()` with the `customdata` of a point that was clicked.
+  return function stage(box, frame, redraw, pick = () => {}) {
     const plots = new Map(); // drawn plots by key, the one longest unused first
     const spare = []; // plots that show nothing of use any more
     let front = null;
@@ -47,6 +48,7 @@ decodingExplorer.stage = (() => {
         if (Object.keys(ranges).length) zoomTo({ ...zoom, ...ranges });
       });
       plot.on("plotly_doubleclick", () => zoomTo({}));
+      plot.on("plotly_click", ({ points }) => points[0]?.customdata && pick(points[0].customdata));
       plot.dataset.followed = true;
     }
 

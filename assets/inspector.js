@@ -1,6 +1,8 @@
 // The inspector: any step of any lane, with its words, figures and tables. Steps come as JSON text, and are read when opened.
 decodingExplorer.inspector = (() => {
   const { make, setText } = decodingExplorer;
+  const { makeTable, showTable, theme, onThemeChange, recolour, whenIdle, cancelIdle, tellShown, bringIntoView } =
+    decodingExplorer.parts;
   const PLAY_EVERY = 900; // milliseconds
   const UNTOUCHED = "Move τ to see which prefix this step would have kept.";
   const AHEAD = [1, 2, -1]; // steps to draw ahead, in the direction of the last move
@@ -66,20 +68,6 @@ decodingExplorer.inspector = (() => {
     return `${number} ${noun}${number === 1 ? "" : "s"}`;
   }
 
-  // Exchanges the colours of a figure for their partners in the dark theme.
-  function recolour(value, exchange, isColour = false) {
-    if (typeof value === "string") return isColour ? exchange[value] ?? value : value;
-    if (Array.isArray(value)) return value.map((item) => recolour(item, exchange, isColour));
-    if (value === null || typeof value !== "object") return value;
-    return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [key, recolour(item, exchange, /color$/.test(key))]),
-    );
-  }
-
-  function theme() {
-    return document.querySelector("body.dark, .gradio-container.dark") ? "dark" : "light";
-  }
-
   // Whether a key belongs to what has the focus, rather than to the inspector.
   function isBusyElsewhere(event) {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return true;
@@ -94,18 +82,11 @@ decodingExplorer.inspector = (() => {
     const heading = make("h3", "", PANELS[name].title);
     const key = make("ul", "key");
     const area = make("div", "area");
-    const figure = make("div", "figures-of-step");
+    const figure = make("div", "stage");
     figure.setAttribute("role", "img");
     const empty = make("p", "empty", PANELS[name].empty);
     area.append(figure, empty);
-    const details = make("details");
-    const table = make("table");
-    const scroller = make("div", "scroller");
-    scroller.tabIndex = 0;
-    scroller.setAttribute("role", "region");
-    scroller.setAttribute("aria-label", `${PANELS[name].title}: numbers`);
-    scroller.append(table);
-    details.append(make("summary", "", "Numbers"), scroller);
+    const { details, table } = makeTable(`${PANELS[name].title}: numbers`);
     const note = make("p", "note");
     root.append(heading, key, area, note, details);
     return { root, heading, key, figure, empty, note, details, table, legend: null };
@@ -124,19 +105,6 @@ decodingExplorer.inspector = (() => {
         return item;
       }),
     );
-  }
-
-  function showTable(panel, head, rows) {
-    panel.details.hidden = !rows.length;
-    if (!panel.details.open || !rows.length) return;
-    const row = (cells, tag) => {
-      const line = make("tr");
-      line.append(...cells.map((cell) => make(tag, "", cell)));
-      return line;
-    };
-    const top = row(head, "th");
-    top.querySelectorAll("th").forEach((cell) => cell.setAttribute("scope", "col"));
-    panel.table.replaceChildren(top, ...rows.map((cells) => row(cells, "td")));
   }
 
   function makeControls(act) {
@@ -171,7 +139,7 @@ decodingExplorer.inspector = (() => {
 
   function inspector(element, props, watch, trigger, look) {
     let toOpen = new URLSearchParams(location.search).get("open"); // the step that a link names
-    const root = make("section", "inspector");
+    const root = make("section", "board inspector");
     root.hidden = true;
     root.setAttribute("aria-labelledby", "inspector-title");
     const heading = make("h2", "", "Step by step");
@@ -194,7 +162,6 @@ decodingExplorer.inspector = (() => {
     let read = []; // by lane: its steps as far as they were opened
     let waiting = false;
     let idle = 0;
-    let shownTheme = theme();
 
     const lane = () => data.lanes[state.lane];
     const last = () => lane().steps.length - 1;
@@ -381,8 +348,7 @@ decodingExplorer.inspector = (() => {
     }
 
     function frame() {
-      const dragmode = matchMedia("(pointer: coarse)").matches ? false : "zoom"; // a finger must be free to scroll
-      return { template: look.templates[theme()], width, height: look.height, dragmode };
+      return decodingExplorer.parts.frame(look, width);
     }
 
     function show(panel, key, figure) {
@@ -408,8 +374,8 @@ decodingExplorer.inspector = (() => {
     }
 
     function drawAheadSoon() {
-      cancelIdleCallback(idle);
-      idle = requestIdleCallback(drawAhead);
+      cancelIdle(idle);
+      idle = whenIdle(drawAhead);
     }
 
     function forgetFigures() {
@@ -474,10 +440,16 @@ decodingExplorer.inspector = (() => {
       if (!token || root.hidden || !root.isConnected) return;
       const own = `.token[data-lane="${token.dataset.lane}"][data-step="${token.dataset.step}"]:not(.refused)`;
       const position = [...document.querySelectorAll(own)].indexOf(token);
+      openStep(Number(token.dataset.lane), Number(token.dataset.step), position < 0 ? null : position);
+    }
+
+    // For other parts of the page: opens a step, at the last of its tokens unless another is named.
+    function openStep(laneIndex, index, token = null) {
+      if (root.hidden || !data.lanes[laneIndex]?.steps.length) return;
       stop();
       state.threshold = null;
-      act.open(Number(token.dataset.lane), Number(token.dataset.step), position < 0 ? null : position);
-      root.scrollIntoView({ block: "nearest", behavior: "smooth" });
+      act.open(laneIndex, index, token);
+      bringIntoView(root);
     }
 
     chooser.addEventListener("change", () => {
@@ -488,19 +460,20 @@ decodingExplorer.inspector = (() => {
     document.addEventListener("keydown", onKey);
     document.addEventListener("click", onClick);
     document.querySelector("#plotly-script")?.addEventListener("load", drawSoon);
-    new MutationObserver(() => {
-      if (theme() === shownTheme) return;
-      shownTheme = theme();
+    onThemeChange(() => {
       read = [];
       forgetFigures();
-    }).observe(document.body, { attributeFilter: ["class"] });
+    });
     new ResizeObserver(() => {
       if (panels.next.figure.clientWidth === width) return;
       width = panels.next.figure.clientWidth;
       forgetFigures();
     }).observe(row);
-    take(props.value);
-    watch("value", () => take(props.value));
+    decodingExplorer.openStep = openStep;
+    decodingExplorer.follow(props, watch, (value) => {
+      take(value);
+      tellShown("inspector", value.run);
+    });
   }
 
   return inspector;

@@ -24,5 +24,6 @@ decodingExplorer.report = (() => {
     document.querySelector("#about").replaceChildren(about(data.about));
     decodingExplorer.race(document.querySelector("#race"), { value: data.race }, still);
     decodingExplorer.inspector(document.querySelector("#inspector"), { value: data.steps }, still, null, data.look);
+    decodingExplorer.overview(document.querySelector("#overview"), { value: data.overview }, still, null, data.look);
   };
 })();

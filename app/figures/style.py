@@ -16,6 +16,7 @@ LIGHT = {
     "draft": "#8a6100",
     "kept": "#00805d",
     "dropped": "#c04f00",
+    "pink": "#a64d86",
     "band": "rgba(0,128,93,0.1)",
 }
 DARK = {
@@ -27,6 +28,7 @@ DARK = {
     "draft": "#f0c04a",
     "kept": "#2cc596",
     "dropped": "#ff8f45",
+    "pink": "#e79ac5",
     "band": "rgba(44,197,150,0.14)",
 }
 SANS = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"

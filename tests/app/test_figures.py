@@ -195,7 +195,7 @@ def test_colours_are_those_of_the_page():
     css = (Path(__file__).parent.parent.parent / "assets" / "page.css").read_text(encoding="utf-8")
     light, dark = css.split(".dark .gradio-container", 1)
     names = {"ink": "ink", "muted": "muted", "line": "line", "card": "card", "target": "sampled", "draft": "forced"}
-    names |= {"kept": "accepted", "dropped": "resampled"}
+    names |= {"kept": "accepted", "dropped": "resampled", "pink": "bonus"}
     for role, name in names.items():
         assert f"--{name}: {LIGHT[role]};" in light
         assert f"--{name}: {DARK[role]};" in dark

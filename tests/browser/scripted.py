@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from app.models import Models
-from decoding.context import Context
+from decoding.context import Context, Spent
 from decoding.pair import ModelPair
 from decoding.presets import DEFAULT_PRESET, Preset
 from decoding.toy import ToyModel
@@ -82,8 +82,10 @@ class ScriptedModel:
             before_pass()
             self.passes += 1
             time.sleep(self.pass_seconds)
+            context.spent += Spent(seconds=self.pass_seconds)
 
-        return ToyModel(self._law).open(one_pass)
+        context = ToyModel(self._law).open(one_pass)
+        return context
 
     def _law(self, text: Sequence[int]) -> list[float]:
         start = max((i + 1 for i, token in enumerate(text) if token == self._go), default=len(text))
