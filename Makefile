@@ -2,12 +2,13 @@
 # make test   set everything up, lint, and run all tests (those in a browser too)
 # make lint   ruff and mypy
 # make audit  recompute every number of 180 traces without a cache (about an hour on two idle cores)
+# make examples  record the examples of assets/examples anew (ten minutes)
 # make clean  remove the virtual environment and caches
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test lint format audit weights browser clean
+.PHONY: run test lint format audit examples weights browser clean
 
 run: .venv/run.stamp weights
 	$(BIN)/python app.py
@@ -27,6 +28,9 @@ format: .venv/dev.stamp
 
 audit: .venv/dev.stamp weights
 	$(BIN)/python -m tests.audit
+
+examples: .venv/run.stamp weights
+	$(BIN)/python -m app.record
 
 weights: .venv/run.stamp
 	$(BIN)/python -m decoding fetch
