@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 ASSETS = Path(__file__).parent.parent / "assets"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-STYLES = ("page.css", "forms.css", "inspector.css", "overview.css")
+STYLES = ("page.css", "forms.css", "inspector.css", "overview.css", "lesson.css")
 SCRIPTS = (
     "race.js",
     "lane-editor.js",

@@ -6,10 +6,11 @@ from typing import Any
 
 import gradio as gr
 
-from app.examples import example_prompts
+from app.examples import example_prompts, read_name, recording, run_id
 from app.inspector import NO_STEPS, look
 from app.lane_editor import default_text, editor, read_text, to_text
 from app.lanes import empty_race
+from app.lesson import lesson_text
 from app.opening import NOT_WHILE_RACING, open_files, opened_sentence
 from app.overview import NO_OVERVIEW
 from app.permalink import from_query
@@ -40,6 +41,7 @@ def build_page(runner: Runner) -> gr.Blocks:
     empty = empty_race(default_lanes(DecodingSettings()))
     with gr.Blocks(title="Decoding Explorer", analytics_enabled=False, fill_width=True, delete_cache=DAILY) as page:
         title = _drawn("title", _pair_data(presets[runner.models.default]))
+        lesson = _drawn("lesson", lesson_text())
         with gr.Row(elem_id="controls", equal_height=True):
             prompt = gr.Textbox(
                 label="Prompt",
@@ -97,6 +99,7 @@ def build_page(runner: Runner) -> gr.Blocks:
         )
         stop.click(_stopper(runner), None, [status, stop], **QUIET)
         files.upload(_opener(runner), files, [*shown, status], **QUIET)
+        lesson.select(_teacher(runner), None, [*shown, status], **QUIET)
         page.load(_restorer(runner, tuple(form)), None, [prompt, pair, lanes, status, *form.values()], **QUIET)
         page.unload(_leaver(runner))
         gr.api(_api(runner), api_name="race", **COMPUTE)
@@ -217,6 +220,21 @@ def _opener(runner: Runner) -> Handler:
         return *opened.parts, {"kind": "done", "text": opened_sentence(traces)}
 
     return open_traces
+
+
+def _teacher(runner: Runner) -> Handler:
+    def show_recording(http: gr.Request, event: gr.EventData) -> tuple[Any, ...]:
+        if runner.runs.is_busy(http.session_hash or ""):
+            return *[NOTHING] * 4, {"kind": "error", "text": NOT_WHILE_RACING}
+        try:
+            shown = recording(read_name(event._data))
+        except EXPLAINED as error:
+            return *[NOTHING] * 4, {"kind": "error", "text": str(error)}
+        run = run_id(shown.example.name)
+        runner.shelf.put(run, shown.traces)
+        return *show(run, shown.traces, runner.models.presets).parts, {"kind": "done", "text": shown.look_at}
+
+    return show_recording
 
 
 def _restorer(runner: Runner, names: tuple[str, ...]) -> Handler:
