@@ -58,11 +58,6 @@ def examples() -> dict[str, Example]:
     return {example.name: example for example in TypeAdapter(tuple[Example, ...]).validate_json(text)}
 
 
-def example_prompts() -> dict[str, str]:
-    """Title to prompt, in the order they are offered."""
-    return {example.title: example.prompt for example in examples().values()}
-
-
 def read_name(data: Any) -> str:
     """The name of an example, out of what the page sent.
 

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
+from urllib.parse import urlencode
 
 import gradio as gr
 
-from app.examples import example_prompts, read_name, recording, run_id
+from app.examples import examples, read_name, recording, run_id
 from app.inspector import NO_STEPS, look
 from app.lane_editor import default_text, editor, read_text, to_text
 from app.lanes import empty_race
@@ -17,7 +19,7 @@ from app.permalink import from_query
 from app.requests import Request, read_place
 from app.runner import EXPLAINED, NOT_BEGUN, Runner
 from app.settings_form import LABELS, bounds, default, hint, read_lanes, read_settings
-from app.shown import show
+from app.shown import Shown, show
 from decoding.lane import default_lanes
 from decoding.presets import Preset
 from decoding.settings import DecodingSettings
@@ -25,6 +27,10 @@ from decoding.settings import DecodingSettings
 Handler = Callable[..., Any]
 NOTHING: Any = gr.skip()
 DAILY = (24 * 3600, 24 * 3600)  # uploads are looked through, and old ones removed
+RESTORED = {
+    "kind": "ready",
+    "text": "Restored from the link. Press Run to decode it: the same seed gives the same run.",
+}
 QUIET: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 CHECK: dict[str, Any] = {  # in the queue, though it is never waited for: only there a changed state is noticed
     "concurrency_limit": None,
@@ -49,10 +55,11 @@ def build_page(runner: Runner) -> gr.Blocks:
                 max_lines=8,
                 scale=5,
                 elem_id="prompt",
-                value=next(iter(example_prompts().values())),
+                value=next(iter(examples().values())).prompt,
             )
             with gr.Column(scale=2, min_width=260, elem_id="actions"):
-                examples = gr.Dropdown(list(example_prompts()), label="Example prompts", elem_id="examples")
+                names = [(planned.title, name) for name, planned in examples().items()]
+                example = gr.Dropdown(names, label="Examples, recorded", elem_id="examples")
                 with gr.Row(elem_id="buttons"):
                     run = gr.Button("Run", variant="primary", elem_id="run", min_width=100)
                     stop = gr.Button("Stop", elem_id="stop", min_width=100, interactive=False)
@@ -76,7 +83,10 @@ def build_page(runner: Runner) -> gr.Blocks:
         request = gr.State()
         shown = [race, steps, overview, keeping]
 
-        examples.input(example_prompts().get, examples, prompt, **QUIET)
+        show_recording = _recordings(runner)
+        example.input(
+            _chooser(runner, show_recording, tuple(form)), example, [*shown, status, prompt, *form.values()], **QUIET
+        )
         pair.change(lambda key: _pair_data(presets[key]), pair, title, **QUIET)
         gr.on(
             [run.click, prompt.submit],
@@ -99,8 +109,13 @@ def build_page(runner: Runner) -> gr.Blocks:
         )
         stop.click(_stopper(runner), None, [status, stop], **QUIET)
         files.upload(_opener(runner), files, [*shown, status], **QUIET)
-        lesson.select(_teacher(runner), None, [*shown, status], **QUIET)
-        page.load(_restorer(runner, tuple(form)), None, [prompt, pair, lanes, status, *form.values()], **QUIET)
+        lesson.select(_teacher(runner, show_recording), None, [*shown, status], **QUIET)
+        page.load(
+            _restorer(runner, show_recording, tuple(form)),
+            None,
+            [*shown, status, prompt, pair, lanes, *form.values()],
+            **QUIET,
+        )
         page.unload(_leaver(runner))
         gr.api(_api(runner), api_name="race", **COMPUTE)
     return page
@@ -222,39 +237,74 @@ def _opener(runner: Runner) -> Handler:
     return open_traces
 
 
-def _teacher(runner: Runner) -> Handler:
-    def show_recording(http: gr.Request, event: gr.EventData) -> tuple[Any, ...]:
-        if runner.runs.is_busy(http.session_hash or ""):
-            return *[NOTHING] * 4, {"kind": "error", "text": NOT_WHILE_RACING}
-        try:
-            shown = recording(read_name(event._data))
-        except EXPLAINED as error:
-            return *[NOTHING] * 4, {"kind": "error", "text": str(error)}
-        run = run_id(shown.example.name)
-        runner.shelf.put(run, shown.traces)
-        return *show(run, shown.traces, runner.models.presets).parts, {"kind": "done", "text": shown.look_at}
+def _recordings(runner: Runner) -> Callable[[str], tuple[Any, ...]]:
+    """From an example's name to what the page shows of its recorded run, status line included."""
+
+    @cache
+    def shown(name: str) -> Shown:
+        found = recording(name)
+        place = f"{found.place.lane + 1}.{found.place.step + 1}"
+        return show(run_id(name), found.traces, runner.models.presets, urlencode({"example": name}), place)
+
+    def show_recording(name: str) -> tuple[Any, ...]:
+        found = recording(name)
+        runner.shelf.put(run_id(name), found.traces)
+        return *shown(name).parts, {"kind": "done", "text": f"Recorded. {found.look_at}"}
 
     return show_recording
 
 
-def _restorer(runner: Runner, names: tuple[str, ...]) -> Handler:
+def _teacher(runner: Runner, show_recording: Callable[[str], tuple[Any, ...]]) -> Handler:
+    def teach(http: gr.Request, event: gr.EventData) -> tuple[Any, ...]:
+        if runner.runs.is_busy(http.session_hash or ""):
+            return *[NOTHING] * 4, {"kind": "error", "text": NOT_WHILE_RACING}
+        try:
+            return show_recording(read_name(event._data))
+        except EXPLAINED as error:
+            return *[NOTHING] * 4, {"kind": "error", "text": str(error)}
+
+    return teach
+
+
+def _chooser(runner: Runner, show_recording: Callable[[str], tuple[Any, ...]], names: tuple[str, ...]) -> Handler:
+    """An example's prompt and settings and, unless a race is going on, its recorded run."""
+
+    def choose(http: gr.Request, name: str) -> tuple[Any, ...]:
+        example = examples()[name]
+        shown = (NOTHING,) * 5 if runner.runs.is_busy(http.session_hash or "") else show_recording(name)
+        return *shown, example.prompt, *_form_values(example.settings, names)
+
+    return choose
+
+
+def _restorer(runner: Runner, show_recording: Callable[[str], tuple[Any, ...]], names: tuple[str, ...]) -> Handler:
+    """What an address asks for: a race, a recorded example, or (an empty one) nothing; without any, the first example."""
+
     def restore(http: gr.Request) -> tuple[Any, ...]:
+        nothing = (NOTHING,) * 4
+        form = (NOTHING,) * len(names)
         fields = http.query_params.multi_items()
         try:
             linked = from_query(fields, runner.models.presets)
+            if linked:
+                values = _form_values(linked.settings, names)
+                return *nothing, RESTORED, linked.prompt, linked.preset, to_text(linked.lanes), *values
+            name = dict(fields).get("example", next(iter(examples())))
+            if not name:
+                return *nothing, NOTHING, NOTHING, NOTHING, NOTHING, *form
+            example = examples()[read_name({"example": name})]
+            values = _form_values(example.settings, names)
+            return *show_recording(name), example.prompt, NOTHING, NOTHING, *values
         except EXPLAINED as error:
             sentence = {"kind": "error", "text": f"This link cannot be restored. {error}"}
-            return NOTHING, NOTHING, NOTHING, sentence, *[NOTHING] * len(LABELS)
-        if linked is None:
-            return (NOTHING,) * (4 + len(LABELS))
-        settings = dict(linked.settings) | {"stop": "\n".join(linked.settings.stop)}
-        status = {
-            "kind": "ready",
-            "text": "Restored from the link. Press Run to decode it: the same seed gives the same run.",
-        }
-        return linked.prompt, linked.preset, to_text(linked.lanes), status, *(settings[name] for name in names)
+            return *nothing, sentence, NOTHING, NOTHING, NOTHING, *form
 
     return restore
+
+
+def _form_values(settings: DecodingSettings, names: tuple[str, ...]) -> list[Any]:
+    values = dict(settings) | {"stop": "\n".join(settings.stop)}
+    return [values[name] for name in names]
 
 
 def _stopper(runner: Runner) -> Handler:

@@ -31,12 +31,15 @@ class Shown:
         return self.race, self.steps, self.overview, self.keeping
 
 
-def show(run: str, traces: Sequence[Trace], presets: Presets = PRESETS, query: str | None = None) -> Shown:
+def show(
+    run: str, traces: Sequence[Trace], presets: Presets = PRESETS, query: str | None = None, place: str = ""
+) -> Shown:
     """All of a finished run.
 
     Args:
         presets: the pairs on offer.
         query: of an address that shows it; by default one that runs it again, if there is one.
+        place: the step to open first, "lane.step", both counted from 1.
 
     Raises:
         InvalidTrace: a trace is of a method that is not known here.
@@ -48,13 +51,14 @@ def show(run: str, traces: Sequence[Trace], presets: Presets = PRESETS, query: s
         and len({trace.prompt for trace in traces}) == 1
     ):
         query = to_query(traces[0].prompt.text, [view.lane for view in views])
-    return shown(run, views, query, is_kept=True)
+    return shown(run, views, query, is_kept=True, place=place)
 
 
-def shown(run: str, views: Sequence[LaneView], query: str | None, *, is_kept: bool) -> Shown:
+def shown(run: str, views: Sequence[LaneView], query: str | None, *, is_kept: bool, place: str = "") -> Shown:
     """The same of views whose lanes are over; `is_kept` is whether the server has the run's traces."""
     keeping = {"run": run, "query": query, "kept": is_kept}
-    return Shown(race_data(run, views), Inspection(run, views).data(), overview_data(run, views), keeping)
+    steps = Inspection(run, views).data() | {"open": place}
+    return Shown(race_data(run, views), steps, overview_data(run, views), keeping)
 
 
 def trace_views(traces: Sequence[Trace], presets: Presets = PRESETS) -> list[LaneView]:

@@ -418,9 +418,9 @@ decodingExplorer.inspector = (() => {
       }
     }
 
-    // A place is "lane.step", both counted from 1.
+    // A place is "lane.step", both counted from 1; a link may name one, and a recorded run does.
     function openLinked() {
-      const [lane, step] = (toOpen ?? "").split(".").map(Number);
+      const [lane, step] = (toOpen ?? data.open ?? "").split(".").map(Number);
       toOpen = null;
       if (data.lanes[lane - 1]?.steps[step - 1]) act.open(lane - 1, step - 1);
     }

@@ -203,6 +203,7 @@ const decodingExplorer = (() => {
       const rests = value.lanes.map(({ rest }) => JSON.parse(rest));
       if (run !== value.run) {
         run = value.run;
+        row.dataset.run = run;
         lanes = rests.map(makeLane);
         row.replaceChildren(...lanes.map((lane) => lane.root));
       }

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from app.examples import FOLDER, example_prompts, examples, make_recording, read_name, recording
+from app.examples import FOLDER, examples, make_recording, read_name, recording
 from decoding.lane import DEFAULT_METHODS
 from decoding.pair import ModelPair
 from decoding.presets import DEFAULT_PRESET, PRESETS
@@ -19,8 +19,8 @@ MOST_TOKENS = 64
 
 def test_there_are_enough_and_each_has_a_title_of_its_own():
     assert len(NAMES) >= 8
-    assert len(example_prompts()) == len(NAMES)
-    assert all(title.strip() and 10 < len(prompt) < 1000 for title, prompt in example_prompts().items())
+    assert len({example.title for example in examples().values()}) == len(NAMES)
+    assert all(example.title.strip() and 10 < len(example.prompt) < 1000 for example in examples().values())
 
 
 def test_there_is_a_file_for_each_and_they_are_small():

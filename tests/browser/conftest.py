@@ -87,7 +87,8 @@ class Race:
     requests: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
-    def open(self, query: str = "") -> "Race":
+    def open(self, query: str = "?example=") -> "Race":
+        """Open the page, by default without the recorded run that it would show."""
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)

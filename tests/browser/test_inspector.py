@@ -72,7 +72,7 @@ class Inspected(Race):
         return self.page.inner_text(".inspector .answer")
 
 
-def run(page, server, prompt: str, tokens: int = TOKENS, query: str = "") -> Inspected:
+def run(page, server, prompt: str, tokens: int = TOKENS, query: str = "?example=") -> Inspected:
     inspected = Inspected(page, server)
     inspected.open(query)
     inspected.setting("New tokens", tokens)
@@ -249,7 +249,7 @@ def test_moving_a_step_is_measured(browser, server):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_accessible_in_light_and_dark(page, server, theme: str):
-    inspected = run(page, server, "unicode", query=f"?__theme={theme}")
+    inspected = run(page, server, "unicode", query=f"?example=&__theme={theme}")
     inspected.open_tables()
     inspected.suppose(0.3)
     findings = {finding["id"]: finding for finding in Axe().run(page).response["violations"]}

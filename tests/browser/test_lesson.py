@@ -29,7 +29,7 @@ COVERED = """() => {
 class Lesson(Race):
     """A lesson that is walked through."""
 
-    def begin(self, query: str = "") -> "Lesson":
+    def begin(self, query: str = "?example=") -> "Lesson":
         self.open(query)
         self.page.locator(".open-lesson").press("Enter")
         return self
@@ -96,7 +96,7 @@ def test_the_inspector_still_listens_to_the_arrow_keys(lesson: Lesson):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_accessible_in_light_and_dark(page, server, theme: str):
-    Lesson(page, server).begin(f"?__theme={theme}").wait_for_stop(0)
+    Lesson(page, server).begin(f"?example=&__theme={theme}").wait_for_stop(0)
     findings = {finding["id"] for finding in Axe().run(page).response["violations"]}
     assert findings - STOCK_FINDINGS == set()
 

@@ -179,7 +179,7 @@ def test_the_browser_asks_nobody_else(race: Race):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_accessible_in_light_and_dark(page, server, theme: str):
-    race = Race(page, server).open(f"?__theme={theme}")
+    race = Race(page, server).open(f"?example=&__theme={theme}")
     race.setting("New tokens", 24)
     race.run("unicode")
     race.wait_until_over()
