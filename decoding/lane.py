@@ -95,5 +95,11 @@ def lane_titles(lanes: Sequence[Lane]) -> list[str]:
         namesakes = [{"pair": other.preset, **dict(other.settings)} for other in lanes if other.method == lane.method]
         own = {"pair": lane.preset, **dict(lane.settings)}
         differing = [name for name in own if any(other[name] != own[name] for other in namesakes)]
-        titles.append(" · ".join([lane.title, *(f"{name.replace('_', ' ')} {own[name]}" for name in differing)]))
+        titles.append(
+            " · ".join([lane.title, *(f"{name.replace('_', ' ')} {_short(own[name])}" for name in differing)])
+        )
     return titles
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
