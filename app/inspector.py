@@ -8,7 +8,7 @@ from typing import Any
 
 from app.figures.beams import beams
 from app.figures.joint import joint
-from app.figures.next_token import next_token, overlap, shown_candidates
+from app.figures.next_token import next_token, overlap, residual, shown_candidates
 from app.figures.style import DARK, HEIGHT, LIGHT, exchange, template
 from app.figures.text import Spell, number, one_line, probability, ratio, shorten
 from app.lanes import LaneView, Spelling
@@ -144,7 +144,10 @@ def _note(step: Step, depth: int) -> str:
         return f"Entropy of p: {choice.entropy_p:.2f} nats. The draft was not asked here."
     least, most = (number(bound) for bound in bounds)
     common = least if least == most else f"{least} to {most}"
-    return f"Overlap Σ min(p̃, q̃) = {common}. Entropy: p {choice.entropy_p:.2f}, q {choice.entropy_q or 0:.2f} nats."
+    note = f"Overlap Σ min(p̃, q̃) = {common}. Entropy: p {choice.entropy_p:.2f}, q {choice.entropy_q or 0:.2f} nats."
+    taken = [candidate for candidate in choice.top if candidate.token == step.emitted[depth].token]
+    left = residual(step, depth, taken)
+    return note if left is None else f"{note} In the residual the token has {number(left[0])}."
 
 
 def _comparison(verdict: Verdict) -> tuple[str, str]:

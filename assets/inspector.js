@@ -26,6 +26,10 @@ decodingExplorer.inspector = (() => {
       ["cross", "u not below: refused"],
     ],
     next: [["block target", "p̃ target"], ["block draft", "q̃ draft"], ["tick", "before the warp"], ["taken", "token taken"]],
+    resampled: [
+      ["block target", "p̃ target"], ["block draft", "q̃ draft"], ["frame", "residual, resampled from"],
+      ["tick", "before the warp"], ["taken", "token taken"],
+    ],
   };
   const HEADS = {
     mtad: ["depth", "token", "q", "p", "Q", "P", "P/Q", "τ", "outcome"],
@@ -287,7 +291,8 @@ decodingExplorer.inspector = (() => {
       const { method } = lane();
       showLegend(panels.beams, { speculative: LEGENDS.chain, mtad: LEGENDS.tree }[method] ?? []);
       showLegend(panels.joint, LEGENDS[method] ?? []);
-      showLegend(panels.next, LEGENDS.next);
+      const residual = figuresOf(state.step).next.figure?.data.some(({ name }) => name === "residual");
+      showLegend(panels.next, residual ? LEGENDS.resampled : LEGENDS.next);
       showTable(panels.joint, HEADS[method] ?? [], step.verdicts);
       panels.beams.details.hidden = true; // the verdicts' table holds its chosen block
       drawChoice(step);

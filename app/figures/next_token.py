@@ -9,6 +9,7 @@ from decoding.trace import Candidate, Step
 ROWS = 10
 COLUMNS = 13
 WIDTH = 0.38  # of a bar, in rows
+FRAME = 0.9  # height of the residual's frames, in rows
 MARGIN = {"l": 110, "r": 10, "t": 12, "b": 44}
 EXACT = 5e-4  # less unlisted mass than this does not show
 
@@ -16,7 +17,8 @@ EXACT = 5e-4  # less unlisted mass than this does not show
 def next_token(step: Step, depth: int, spell: Spell) -> Figure:
     """The most probable tokens at one of the step's emitted tokens; the one that was taken is marked ▸.
 
-    Bars are the warped laws p̃ and q̃; strokes are the unwarped p and q.
+    Bars are the warped laws p̃ and q̃; strokes are the unwarped p and q. Where a refused token was replaced, frames are the
+    residual law that its replacement was drawn from.
     """
     taken = step.emitted[depth].token
     shown = shown_candidates(step.choices[depth].top, taken)
@@ -28,6 +30,7 @@ def next_token(step: Step, depth: int, spell: Spell) -> Figure:
             _bars("q̃", [c.q_warped for c in shown], LIGHT["draft"], aside, shown, spell),
             _strokes("p", [c.p for c in shown], -aside),
             _strokes("q", [c.q for c in shown], aside),
+            *_residual_frames(step, depth, shown),
         ],
         "layout": {
             "margin": MARGIN,
@@ -49,6 +52,26 @@ def shown_candidates(candidates: Sequence[Candidate], taken: int) -> list[Candid
     possible = [c for c in candidates if c.p or c.q or c.token == taken]
     by_weight = sorted(possible, key=lambda c: (c.token != taken, -max(c.p_warped, c.q_warped or 0), -c.p, c.token))
     return sorted(by_weight[:ROWS], key=lambda c: (-c.p_warped, -c.p, c.token))
+
+
+def residual(step: Step, depth: int, shown: Sequence[Candidate]) -> list[float] | None:
+    """max(p̃ − q̃, 0), normalised, of some tokens: what a refused token's replacement is drawn from (Leviathan et al. 2023).
+
+    None where nothing was replaced, or where unlisted tokens leave its sum open.
+    """
+    bounds = overlap(step.choices[depth].top)
+    if step.emitted[depth].origin != "resampled" or bounds is None or bounds[0] != bounds[1] or bounds[0] >= 1:
+        return None
+    return [max(0.0, c.p_warped - (c.q_warped or 0.0)) / (1 - bounds[0]) for c in shown]
+
+
+def _residual_frames(step: Step, depth: int, shown: Sequence[Candidate]) -> list[Figure]:
+    values = residual(step, depth, shown)
+    if values is None:
+        return []
+    frame = {"color": "rgba(0,0,0,0)", "line": {"color": LIGHT["dropped"], "width": [1.5 if v else 0 for v in values]}}
+    bars = {"type": "bar", "orientation": "h", "name": "residual", "y": list(range(len(values))), "x": values}
+    return [bars | {"offset": -FRAME / 2, "width": FRAME, "marker": frame, "hoverinfo": "skip"}]
 
 
 def overlap(candidates: Sequence[Candidate]) -> tuple[float, float] | None:

@@ -149,7 +149,7 @@ def test_the_laws_of_the_next_token(method: str):
         for depth, choice in enumerate(step.choices):
             figure = next_token(step, depth, spell)
             shown = shown_candidates(choice.top, step.emitted[depth].token)
-            assert [trace["x"] for trace in figure["data"]] == [
+            assert [trace["x"] for trace in figure["data"][:4]] == [
                 [c.p_warped for c in shown],
                 [c.q_warped for c in shown],
                 [c.p for c in shown],
@@ -157,6 +157,22 @@ def test_the_laws_of_the_next_token(method: str):
             ]
             marked = [i for i, text in enumerate(figure["layout"]["yaxis"]["ticktext"]) if text.startswith("▸")]
             assert [shown[i].token for i in marked] == [step.emitted[depth].token]
+
+
+def test_the_residual_is_framed_where_a_token_was_replaced():
+    framed = 0
+    for step in steps_of("speculative"):
+        for depth, choice in enumerate(step.choices):
+            frames = next_token(step, depth, spell)["data"][4:]
+            assert bool(frames) == (step.emitted[depth].origin == "resampled")
+            if not frames:
+                continue
+            framed += 1
+            above = {c.token: c.p_warped - c.q_warped for c in choice.top if c.p_warped > c.q_warped}
+            shown = [c.token for c in shown_candidates(choice.top, step.emitted[depth].token)]
+            assert frames[0]["x"] == pytest.approx([above.get(i, 0) / sum(above.values()) for i in shown])
+            assert sum(frames[0]["x"]) == pytest.approx(1)
+    assert framed
 
 
 def test_the_token_taken_is_shown_however_unlikely():
