@@ -7,8 +7,8 @@ decodingExplorer.inspector = (() => {
   const UNTOUCHED = "Move τ to see which prefix this step would have kept.";
   const AHEAD = [1, 2, -1]; // steps to draw ahead, in the direction of the last move
   const PANELS = {
-    beams: { title: "Draft", empty: "Nothing is drafted: the target writes alone." },
-    joint: { title: "Verdict", empty: "Nothing is judged: whatever the target draws is kept." },
+    beams: { title: "Draft", empty: "Nothing was drafted in this step." },
+    joint: { title: "Verdict", empty: "Nothing was judged in this step." },
     next: { title: "Next token", empty: "This step wrote no token." },
   };
   const LEGENDS = {
