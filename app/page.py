@@ -84,6 +84,7 @@ def build_page(runner: Runner) -> gr.Blocks:
         shown = [race, steps, overview, keeping]
 
         show_recording = _recordings(runner)
+        show_recording(next(iter(examples())))  # the first visitor is not to wait until it is put together
         example.input(
             _chooser(runner, show_recording, tuple(form)), example, [*shown, status, prompt, *form.values()], **QUIET
         )
