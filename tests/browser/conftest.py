@@ -92,7 +92,8 @@ class Race:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
-        self.page.goto(self.server.url + "/" + query)
+        with self.page.expect_response("**/gradio_api/run/predict*", timeout=60_000):  # what the address asks for
+            self.page.goto(self.server.url + "/" + query)
         self.page.wait_for_selector(".lane", timeout=60_000)
         self.page.wait_for_selector("#run:not([disabled])", timeout=60_000)
         return self
@@ -101,8 +102,13 @@ class Race:
         if not self.page.locator("#settings").get_by_label(label).first.is_visible():
             self.page.click("#settings > button")
         box = self.page.locator("#settings").get_by_role("spinbutton", name=label)
-        box.fill(str(value))
-        box.blur()
+        for _ in range(5):  # a field that has only just come into view may still be given its first value
+            box.fill(str(value))
+            box.blur()
+            self.page.wait_for_timeout(50)
+            if box.input_value() == str(value):
+                return
+        raise AssertionError(f"{label} does not keep {value}")
 
     def run(self, prompt: str) -> None:
         self.page.fill("#prompt textarea", prompt)
