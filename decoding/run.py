@@ -10,7 +10,7 @@ from decoding.context import Context, Spent
 from decoding.settings import DecodingSettings
 from decoding.streams import Streams
 from decoding.surface import readable_text
-from decoding.trace import Choice, Cost, Draft, Emitted, FinishReason, Step, Verdict
+from decoding.trace import BlockSearch, Choice, Cost, Draft, Emitted, FinishReason, Step, Verdict
 from decoding.warp import warp
 
 
@@ -93,6 +93,7 @@ class Run:
         choices: Sequence[Choice],
         draft: Draft | None = None,
         verdicts: Sequence[Verdict] = (),
+        search: BlockSearch | None = None,
     ) -> Step:
         """Append what a step emits to the text, up to the first token that ends it, and record the step.
 
@@ -108,6 +109,7 @@ class Run:
             emitted=tuple(emitted[:kept]),
             discarded=tuple(token.token for token in emitted[kept:]),
             choices=tuple(choices[:kept]),
+            search=search,
             cost=self._cost(),
         )
         self._steps += 1

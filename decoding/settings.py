@@ -24,6 +24,11 @@ class DecodingSettings(BaseModel):
     draft_search: Literal["sampling", "search"] = Field(
         "sampling", description="how MTAD's beams are chosen: drawn without replacement, or the most probable"
     )
+    tree_verification: bool = Field(
+        False, description="MTAD verifies all its draft beams in one target pass, not only the most probable one"
+    )
+    best_blocks: int = Field(10, ge=1, le=64, description="m, most probable blocks that exact MTJD draws from")
+    search_budget: int = Field(64, ge=16, le=400, description="most prefixes that exact MTJD scores in a step")
     max_new_tokens: int = Field(64, ge=1, le=1024, description="most tokens to emit")
     stop: tuple[StopString, ...] = Field((), max_length=8, description="texts that end the run where they first appear")
     seed: int = Field(0, ge=0, lt=2**53, description="the same seed gives the same run")

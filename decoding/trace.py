@@ -102,11 +102,28 @@ class Draft(Record):
         return self
 
 
+class BlockSearch(Record):
+    """What an exact search for the most probable blocks found (MTJD); all it scored stands in the step's draft.
+
+    Attributes:
+        blocks: indices of the nodes that the blocks end in, best first.
+        proven: how many of them are exactly the best of all blocks.
+        bound: no block but the proven ones has a larger joint log-probability.
+        evaluations: prefixes scored, the empty one included.
+    """
+
+    blocks: tuple[Count, ...] = Field(min_length=1, max_length=64)
+    proven: Count
+    bound: LogProb
+    evaluations: Count
+
+
 class Verdict(Record):
     """What the method's rule said about one depth of the chosen block.
 
     Attributes:
-        log_p, log_q, joint_log_p, joint_log_q: under the laws the rule compares.
+        log_p, log_q, joint_log_p, joint_log_q: under the laws the rule compares; where a tree is verified, joint_log_q is
+            the largest of any node at this depth.
         uniform: the draw that p/q was compared with (speculative decoding); None if there was none.
         threshold: the τ that the joint ratio was compared with (MTAD); None if there was none.
         passes: whether the rule holds at this depth.
@@ -180,6 +197,7 @@ class Step(Record):
     emitted: tuple[Emitted, ...] = Field(max_length=MAX_TOKENS)
     discarded: tuple[TokenId, ...] = Field(max_length=MAX_TOKENS)
     choices: tuple[Choice, ...] = Field(max_length=MAX_TOKENS)
+    search: BlockSearch | None = None
     cost: Cost
 
     @model_validator(mode="after")
@@ -190,6 +208,8 @@ class Step(Record):
             chosen = [self.draft.nodes[i].token for i in self.draft.chosen] if self.draft else []
             if [verdict.token for verdict in self.verdicts] != chosen:
                 raise ValueError(f"step {self.index} has verdicts that are not about its chosen block")
+        if self.search and not (self.draft and max(self.search.blocks) < len(self.draft.nodes)):
+            raise ValueError(f"step {self.index} found blocks that are not in its draft")
         return self
 
     def token_ids(self) -> set[int]:

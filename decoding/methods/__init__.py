@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from decoding.methods.mtad import mtad
+from decoding.methods.mtjd import mtjd
 from decoding.methods.single_token import single_token
 from decoding.methods.speculative import speculative
 from decoding.run import Run
@@ -40,6 +41,9 @@ METHODS = {
         mtad,
         drafts=True,
         lossless=False,
-        uses=("draft_length", "beam_width", "threshold", "draft_search"),
+        uses=("draft_length", "beam_width", "threshold", "draft_search", "tree_verification"),
+    ),
+    "mtjd": Method(
+        "MTJD, exact", mtjd, drafts=False, lossless=False, uses=("draft_length", "best_blocks", "search_budget")
     ),
 }

@@ -43,6 +43,32 @@ def prefix_passes(joint_log_p: Sequence[float], joint_log_q: Sequence[float], th
     return [p - q > math.log(threshold) for p, q in zip(joint_log_p, joint_log_q, strict=True)]
 
 
+def kept_node(
+    depths: Sequence[int], joint_log_p: Sequence[float], joint_log_q: Sequence[float], threshold: float
+) -> int | None:
+    """The node of a drafted tree that tree verification keeps, with all before it; None if no node passes.
+
+    A node passes if log P − max log Q > log τ, the maximum being taken over all nodes of its depth. Of the deepest that
+    pass, the one of largest P is kept, the first of equals (tree verification of MTAD, by its authors, 2025).
+
+    >>> depths, p, q = [1, 1, 2, 2], [0.3, 0.6, 0.2, 0.3], [0.5, 0.4, 0.4, 0.1]
+    >>> kept_node(depths, [math.log(x) for x in p], [math.log(x) for x in q], threshold=0.7)
+    3
+    """
+    bar = largest_by_depth(depths, joint_log_q)
+    passes = prefix_passes(joint_log_p, [bar[depth] for depth in depths], threshold)
+    passing = [i for i, node_passes in enumerate(passes) if node_passes]
+    return max(passing, key=lambda i: (depths[i], joint_log_p[i], -i), default=None)
+
+
+def largest_by_depth(depths: Sequence[int], joint_log_q: Sequence[float]) -> dict[int, float]:
+    """The largest joint log-probability of the nodes at each depth."""
+    largest: dict[int, float] = {}
+    for depth, log_q in zip(depths, joint_log_q, strict=True):
+        largest[depth] = max(log_q, largest.get(depth, -math.inf))
+    return largest
+
+
 def running_sum(log_probabilities: Sequence[float]) -> list[float]:
     """Joint log-probabilities of all prefixes."""
     return torch.tensor(log_probabilities, dtype=torch.float64).cumsum(0).tolist()

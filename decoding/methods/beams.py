@@ -61,6 +61,12 @@ class BeamTree:
         """The nodes that a beam runs through at the end."""
         return {node for beam in self.beams for node in self.path(beam.node)}
 
+    def end_through(self, node: int) -> int:
+        """Of the ends of all paths that run through a node, dead ones too, that of the largest joint probability."""
+        parents = {other.parent for other in self.nodes}
+        ends = [end for end in range(len(self.nodes)) if end not in parents and node in self.path(end)]
+        return max(ends, key=lambda end: self.nodes[end].joint_log_q)
+
     def path(self, node: int | None) -> list[int]:
         """The nodes from the root to `node`."""
         path: list[int] = []

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from decoding.methods.best_first import Path
 from decoding.context import TRUNK, Context
+from decoding.methods.best_first import Path
 
 
 class SearchedTree:
@@ -23,6 +23,7 @@ class SearchedTree:
 
     def __init__(self, context: Context, pending: Sequence[int], warp: Callable[[Tensor], Tensor]) -> None:
         self.laws: dict[Path, Tensor] = {}
+        self._searched: dict[Path, Tensor] = {}
         self.slots: dict[Path, int] = {(): TRUNK}
         self._context = context
         self._pending = pending
@@ -31,8 +32,14 @@ class SearchedTree:
     def laws_after(self, prefixes: Sequence[Path]) -> Tensor:
         """The searched log-laws after prefixes, (prefixes, vocabulary), in one pass; the first is the empty one, alone."""
         laws = self._context.branch(*self._grow(prefixes)) if self.laws else self._context.feed(self._pending)
+        searched = self._warp(laws)
         self.laws |= dict(zip(prefixes, laws, strict=True))
-        return self._warp(laws)
+        self._searched |= dict(zip(prefixes, searched, strict=True))
+        return searched
+
+    def searched_log(self, path: Path) -> float:
+        """The log-probability of a path's last token given those before it, under the searched law."""
+        return float(self._searched[path[:-1]][path[-1]])
 
     def law_before_each(self, block: Path) -> Tensor:
         """The unwarped laws that the tokens of a block were taken from, (tokens, vocabulary)."""

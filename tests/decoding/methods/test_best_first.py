@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from decoding.methods.best_first import best_blocks
 from decoding.context import Context
+from decoding.methods.best_first import best_blocks
 from decoding.methods.searched import SearchedTree
 from decoding.pair import ModelPair
 from decoding.prompting import prepare_prompt
@@ -23,9 +23,9 @@ class ToyLaws:
     def __init__(self, vocabulary: int, kind: str, seed: int) -> None:
         self.vocabulary, self.kind, self.seed = vocabulary, kind, seed
         self.asked: dict[tuple[int, ...], None] = {}
+        self.law = cache(self._law)
 
-    @cache
-    def law(self, path: tuple[int, ...]) -> list[float]:
+    def _law(self, path: tuple[int, ...]) -> list[float]:
         draw = np.random.default_rng([self.seed, len(path), *path])
         weights = {
             "random": draw.random(self.vocabulary),
