@@ -95,7 +95,12 @@ def beam_pool(beams, model: Model, text, eos):
 
 def draft_beams(model: Model, text, length: int, width: int, eos, select) -> list:
     """Beams (path, joint Q, weight) after `length` depths; `select(weights, count)` gives indices into the pool."""
-    beams = [((), 1.0, 1.0)]
+    return draft_tree(model, text, length, width, eos, select)[0]
+
+
+def draft_tree(model: Model, text, length: int, width: int, eos, select) -> tuple[list, set[tuple[int, ...]]]:
+    """The same, and every path that was a beam at any depth."""
+    beams, nodes = [((), 1.0, 1.0)], set()
     for _ in range(length):
         if all(path and path[-1] in eos for path, _, _ in beams):
             break
@@ -103,7 +108,8 @@ def draft_beams(model: Model, text, length: int, width: int, eos, select) -> lis
         chosen = [pool[i] for i in select([weight for _, _, weight in pool], width)]
         total = math.fsum(weight for _, _, weight in chosen)
         beams = [(path, joint, weight / total) for path, joint, weight in chosen]
-    return beams
+        nodes |= {path for path, _, _ in beams}
+    return beams, nodes
 
 
 def mtad_verdict(p: Model, q: Model, text, block, threshold: float) -> tuple[list[float], list[float], int]:
@@ -119,14 +125,40 @@ def mtad_verdict(p: Model, q: Model, text, block, threshold: float) -> tuple[lis
     return joint_p, joint_q, kept
 
 
+def joint(model: Model, text, path) -> float:
+    """The probability of a path after a text."""
+    return math.prod(model((*text, *path[:i]))[path[i]] for i in range(len(path)))
+
+
+def tree_kept(p: Model, q: Model, text, nodes, threshold: float) -> tuple[int, ...]:
+    """The path that tree verification keeps: at the deepest depth where any passes, the passing one of largest P."""
+    for depth in sorted({len(path) for path in nodes}, reverse=True):
+        here = sorted(path for path in nodes if len(path) == depth)
+        largest = max(joint(q, text, path) for path in here)
+        passing = [path for path in here if joint(p, text, path) / largest > threshold]
+        if passing:
+            return max(passing, key=lambda path: joint(p, text, path))
+    return ()
+
+
+def top_blocks(p: Model, text, length: int, eos, count: int) -> dict[tuple[int, ...], float]:
+    """The most probable blocks after a text and their renormalised law, by enumeration of all."""
+    laws = sorted(chain_rule(p, text, length, eos).items(), key=lambda item: (-item[1], item[0]))[:count]
+    total = math.fsum(probability for _, probability in laws)
+    return {block: probability / total for block, probability in laws}
+
+
 def mtad_step_law(p: Model, q: Model, text, settings, eos=frozenset()) -> dict[tuple[int, ...], float]:
     """The exact law of what one step of MTAD with beam sampling emits, `p` and `q` being warped; by full enumeration."""
     laws: dict[tuple[int, ...], float] = {}
 
-    def go(beams, depth: int, weight: float) -> None:
+    def go(beams, nodes, depth: int, weight: float) -> None:
         if depth == settings.draft_length or all(path and path[-1] in eos for path, _, _ in beams):
             block = max(beams, key=lambda beam: beam[1])[0]
             kept = mtad_verdict(p, q, text, block, settings.threshold)[2]
+            if settings.tree_verification:
+                block = tree_kept(p, q, text, nodes, settings.threshold)
+                kept = len(block)
             if kept and block[kept - 1] in eos:
                 laws[block[:kept]] = laws.get(block[:kept], 0.0) + weight
                 return
@@ -138,7 +170,8 @@ def mtad_step_law(p: Model, q: Model, text, settings, eos=frozenset()) -> dict[t
         pool = beam_pool(beams, q, text, eos)
         for order, probability in distinct_draws([w for _, _, w in pool], settings.beam_width).items():
             total = math.fsum(pool[i][2] for i in order)
-            go([(pool[i][0], pool[i][1], pool[i][2] / total) for i in order], depth + 1, weight * probability)
+            grown = [(pool[i][0], pool[i][1], pool[i][2] / total) for i in order]
+            go(grown, nodes | {path for path, _, _ in grown}, depth + 1, weight * probability)
 
-    go([((), 1.0, 1.0)], 0, 1.0)
+    go([((), 1.0, 1.0)], frozenset(), 0, 1.0)
     return laws

@@ -197,6 +197,9 @@ def composed(p, q, made: DecodingSettings, eos) -> dict[tuple[int, ...], float]:
 @pytest.mark.parametrize(
     ("changes", "eos"),
     [
+        ({"draft_length": 1, "beam_width": 2, "max_new_tokens": 3, "tree_verification": True}, ()),
+        ({"draft_length": 2, "beam_width": 2, "max_new_tokens": 3, "top_k": 2, "tree_verification": True}, (0,)),
+        ({"draft_length": 2, "beam_width": 3, "max_new_tokens": 2, "top_k": 2, "tree_verification": True}, ()),
         ({"draft_length": 1, "beam_width": 2, "max_new_tokens": 3}, ()),
         ({"draft_length": 1, "beam_width": 3, "max_new_tokens": 2, "temperature": 0.5}, (1,)),
         ({"draft_length": 2, "beam_width": 2, "max_new_tokens": 3, "top_k": 2}, ()),
