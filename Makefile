@@ -1,7 +1,7 @@
 # make run    set everything up and open the page on http://127.0.0.1:7860
 # make test   set everything up, lint, and run all tests (those in a browser too)
 # make lint   ruff and mypy
-# make audit  recompute every number of 180 traces without a cache (about an hour on two idle cores)
+# make audit  recompute every number of 240 traces without a cache (about an hour on two idle cores)
 # make examples  record the examples of assets/examples anew (ten minutes)
 # make clean  remove the virtual environment and caches
 

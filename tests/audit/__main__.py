@@ -1,4 +1,4 @@
-"""The full audit: 20 prompts × 3 methods × 3 seeds on the real pair. `python -m tests.audit`; exits 1 on any failure."""
+"""The full audit: 20 prompts × 4 methods × 3 seeds on the real pair. `python -m tests.audit`; exits 1 on any failure."""
 
 import argparse
 import sys
@@ -19,7 +19,7 @@ from tests.audit.packed import packed_laws
 from tests.audit.plain import Text, plain_laws
 from tests.audit.prompts import PROMPTS, settings_for
 
-METHODS = ("single_token", "speculative", "mtad")
+METHODS = ("single_token", "speculative", "mtad", "mtjd")
 
 
 @dataclass

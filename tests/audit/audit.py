@@ -7,6 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import torch
@@ -68,7 +69,7 @@ class Laws:
         trace: Trace,
         models: dict[Model, torch.nn.Module],
         claims: Sequence[Claim],
-        also_of_draft: Collection[Text],
+        also: tuple[Model, Collection[Text]],
         laws_of: LawsOf,
     ) -> None:
         settings = trace.settings
@@ -78,7 +79,7 @@ class Laws:
         for claim in claims:
             by_law[claim.model, claim.warped, claim.text][claim.token] = claim.log
         for model, network in models.items():
-            texts = {key[2] for key in by_law if key[0] == model} | set(also_of_draft if model == "q" else ())
+            texts = {key[2] for key in by_law if key[0] == model} | set(also[1] if model == also[0] else ())
             for text, law in laws_of(network, texts).items():
                 law = law[: trace.target.vocabulary].log_softmax(-1)
                 self.laws[model, False, text] = law
@@ -118,10 +119,7 @@ def audit(
     claims = [
         claim for step, before in zip(trace.steps, befores, strict=True) for claim in _claims(trace, step, before)
     ]
-    fed = [
-        before + path for step, before in zip(trace.steps, befores, strict=True) for path in _fed(trace, step, eos_ids)
-    ]
-    laws = Laws(trace, models, claims, fed if searches(trace) else (), laws_of)
+    laws = Laws(trace, models, claims, _also_needed(trace, befores, eos_ids), laws_of)
     ledger.ambiguous = laws.ambiguous
     for claim in claims:
         ledger.number(claim.where, claim.log, laws.log(claim.model, claim.warped, claim.text, claim.token))
@@ -130,6 +128,8 @@ def audit(
         _audit_choices(ledger, laws, step, before)
         if trace.method == "single_token":
             _audit_single(ledger, step)
+        elif trace.method == "mtjd":
+            _audit_exact_search(ledger, laws, trace, step, before, eos_ids)
         else:
             _audit_draft(ledger, laws, trace, step, before)
             if searches(trace):
@@ -137,19 +137,41 @@ def audit(
             _audit_verdicts(ledger, laws, trace, step, before)
             _audit_emitted(ledger, laws, trace, step, before, eos_ids)
             _audit_cost(ledger, trace, step, len(_fed(trace, step, eos_ids)) + (2 if fed_all else 1))
-            fed_all = bool(step.verdicts) and all(verdict.accepted for verdict in step.verdicts)
+            block = tuple(verdict.token for verdict in step.verdicts)
+            fed_all = all(v.accepted for v in step.verdicts) and block not in _fed(trace, step, eos_ids)
     _audit_result(ledger, laws, trace, eos_ids)
     return ledger
 
 
 def judged_warped(trace: Trace) -> bool:
-    """Whether the drafted-from and judged-by laws are the warped ones (MTAD at temperature 0 takes the raw ones)."""
-    return not (trace.method == "mtad" and trace.settings.temperature == 0)
+    """Whether the drafted-from and judged-by laws are the warped ones (joint methods take the raw ones at temperature 0)."""
+    return not (trace.method in {"mtad", "mtjd"} and trace.settings.temperature == 0)
+
+
+def is_tree_verified(trace: Trace) -> bool:
+    """Whether the target scored all beams."""
+    return trace.method == "mtad" and trace.settings.tree_verification
 
 
 def searches(trace: Trace) -> bool:
     """Whether the draft is beam search."""
     return trace.method == "mtad" and (trace.settings.draft_search == "search" or trace.settings.temperature == 0)
+
+
+def _also_needed(trace: Trace, befores: Sequence[Text], eos_ids: frozenset[int]) -> tuple[Model, Collection[Text]]:
+    """Texts whose whole law is needed to see that a search left out nothing better."""
+    if trace.method == "mtjd":
+        return "p", [before + path for step, before in zip(trace.steps, befores, strict=True) for path in _scored(step)]
+    if not searches(trace):
+        return "q", []
+    steps = zip(trace.steps, befores, strict=True)
+    return "q", [before + path for step, before in steps for path in _fed(trace, step, eos_ids)]
+
+
+def _scored(step: Step) -> list[Text]:
+    """The prefixes that an exact search looked behind: the empty one, and the first nodes of its tree."""
+    assert step.search is not None
+    return [(), *_paths(step)[: step.search.evaluations - 1]]
 
 
 def _fed(trace: Trace, step: Step, eos_ids: frozenset[int]) -> list[Text]:
@@ -175,7 +197,8 @@ def _claims(trace: Trace, step: Step, before: Text) -> Iterator[Claim]:
         return
     for i, (node, path) in enumerate(zip(step.draft.nodes, _paths(step), strict=True)):
         text = before + path[:-1]
-        yield Claim("q", is_warped, text, node.token, node.log_q, f"{here} node {i} log_q")
+        drafter: Model = "p" if trace.method == "mtjd" else "q"
+        yield Claim(drafter, is_warped, text, node.token, node.log_q, f"{here} node {i} log_q")
         if node.log_p is not None:
             yield Claim("p", is_warped, text, node.token, node.log_p, f"{here} node {i} log_p")
     for i, verdict in enumerate(step.verdicts):
@@ -200,7 +223,7 @@ def _joint(laws: Laws, model: Model, is_warped: bool, before: Text, path: Text) 
 
 
 def _audit_choices(ledger: Ledger, laws: Laws, step: Step, before: Text) -> None:
-    asked = len(step.draft.chosen) if step.draft else 0
+    asked = _laws_of_the_draft(step)
     for i, (emitted, choice) in enumerate(zip(step.emitted, step.choices, strict=True)):
         where, text = f"step {step.index} choice {i}", before + tuple(token.token for token in step.emitted[:i])
         shown = {candidate.token for candidate in choice.top}
@@ -227,6 +250,15 @@ def _audit_choices(ledger: Ledger, laws: Laws, step: Step, before: Text) -> None
             )
 
 
+def _laws_of_the_draft(step: Step) -> int:
+    """How many of the draft's laws along the chosen block it was asked for."""
+    if not step.draft or step.search:
+        return 0
+    passes, chosen = step.cost.draft_passes, [step.draft.nodes[i] for i in step.draft.chosen]
+    # a beam that died was fed before it did, unless it ended the text: then no token follows it
+    return len(chosen) + (chosen[-1].depth < passes)
+
+
 def _audit_single(ledger: Ledger, step: Step) -> None:
     here = f"single_token step {step.index}"
     ledger.fact(f"{here} drafts", step.draft is None and not step.verdicts and not step.discarded)
@@ -249,8 +281,9 @@ def _audit_draft(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: T
     ledger.fact(f"{here} has two equal paths", len(set(paths)) == len(paths))
     ledger.fact(f"{here} drafts too deep", all(node.depth <= trace.settings.draft_length for node in nodes))
     ledger.fact(f"{here} has too many beams", all(n <= width for n in Counter(node.depth for node in nodes).values()))
+    to_score = set(range(len(nodes))) if is_tree_verified(trace) else set(chosen)
     ledger.fact(
-        f"{here} scores other nodes than the chosen", {i for i, node in enumerate(nodes) if node.scored} == set(chosen)
+        f"{here} scores other nodes than it should", {i for i, node in enumerate(nodes) if node.scored} == to_score
     )
     parents = {node.parent for node in nodes}
     alive_parents = {node.parent for node in nodes if node.alive}
@@ -259,9 +292,10 @@ def _audit_draft(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: T
         f"{here}: what is alive has a dead parent",
         all(parent is None or nodes[parent].alive for parent in alive_parents),
     )
-    ledger.fact(
-        f"{here}: the chosen block is no beam that reached the end", chosen[-1] in ends and chosen[-1] not in parents
-    )
+    ledger.fact(f"{here}: the chosen block is cut short", chosen[-1] not in parents)
+    if is_tree_verified(trace):
+        return
+    ledger.fact(f"{here}: the chosen block is no beam that reached the end", chosen[-1] in ends)
     best = max(nodes[i].joint_log_q for i in ends)
     ledger.fact(
         f"{here}: the chosen block is not the beam of largest Q", nodes[chosen[-1]].joint_log_q >= best - TOLERANCE
@@ -302,10 +336,12 @@ def _audit_verdicts(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before
     ledger.fact(f"{here} depths", [verdict.depth for verdict in step.verdicts] == list(range(1, len(block) + 1)))
     for i, verdict in enumerate(step.verdicts):
         path, where = block[: i + 1], f"{here} verdict {i}"
-        ledger.number(f"{where} joint_log_q", verdict.joint_log_q, _joint(laws, "q", is_warped, before, path))
+        rivals = [p for p in _paths(step) if len(p) == len(path)] if is_tree_verified(trace) else [path]
+        bar = max(_joint(laws, "q", is_warped, before, rival) for rival in rivals)
+        ledger.number(f"{where} joint_log_q", verdict.joint_log_q, bar)
         ledger.number(f"{where} joint_log_p", verdict.joint_log_p, _joint(laws, "p", is_warped, before, path))
-    rule = _speculative_rule if trace.method == "speculative" else _mtad_rule
-    rule(ledger, laws, trace, step, before, block)
+    rules = {"speculative": _speculative_rule, "mtad": _tree_rule if is_tree_verified(trace) else _mtad_rule}
+    rules[trace.method](ledger, laws, trace, step, before, block)
 
 
 def _speculative_rule(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: Text, block: Text) -> None:
@@ -334,6 +370,79 @@ def _mtad_rule(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: Tex
         ledger.fact(f"{where} threshold", verdict.threshold == trace.settings.threshold and verdict.uniform is None)
         ledger.fact(f"{where} against the rule", abs(margin) <= 2 * TOLERANCE or verdict.passes == (margin > 0))
         ledger.fact(f"{where} is not kept as far as the deepest prefix that passes", verdict.accepted == (i <= deepest))
+
+    _audit_bound(ledger, laws, trace, step, before, block[: deepest + 1])
+
+
+def _tree_rule(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: Text, block: Text) -> None:
+    """The kept path is the deepest that passes, and of these the most probable, as far as rounding lets one say."""
+    is_warped, here = judged_warped(trace), f"mtad step {step.index}"
+    by_depth: dict[int, list[Text]] = defaultdict(list)
+    for path in _paths(step):
+        by_depth[len(path)].append(path)
+    kept = sum(verdict.accepted for verdict in step.verdicts)
+    for depth, paths in by_depth.items():
+        log_ps = {path: _joint(laws, "p", is_warped, before, path) for path in paths}
+        bar = max(_joint(laws, "q", is_warped, before, path) for path in paths) + math.log(trace.settings.threshold)
+        most = max(log_ps.values())
+        if depth > kept:
+            ledger.fact(f"{here}: a node at depth {depth} passes", most <= bar + 2 * TOLERANCE)
+        if depth == kept:
+            own = log_ps[block[:kept]]
+            ledger.fact(f"{here}: what is kept does not pass", own > bar - 2 * TOLERANCE)
+            ledger.fact(f"{here}: a more probable node passes too", own >= most - TOLERANCE)
+    for i, verdict in enumerate(step.verdicts):
+        margin = verdict.joint_log_p - verdict.joint_log_q - math.log(trace.settings.threshold)
+        ledger.fact(f"{here} verdict {i} against the rule", verdict.passes == (margin > 0))
+        ledger.fact(f"{here} verdict {i} keeps other than a prefix", verdict.accepted == (i < kept))
+    _audit_bound(ledger, laws, trace, step, before, block[:kept])
+
+
+def _audit_bound(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: Text, kept: Text) -> None:
+    """ln PPL_p < ln PPL_q + (1/j)·ln(1/τ) of the kept prefix."""
+    if not kept:
+        return
+    log_ppl_p, log_ppl_q = (-_joint(laws, m, judged_warped(trace), before, kept) / len(kept) for m in ("p", "q"))
+    bound = log_ppl_q - math.log(trace.settings.threshold) / len(kept)
+    ledger.fact(
+        f"{trace.method} step {step.index}: the kept prefix exceeds the bound", log_ppl_p < bound + 2 * TOLERANCE
+    )
+
+
+def _audit_exact_search(
+    ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: Text, eos_ids: frozenset[int]
+) -> None:
+    """The blocks found are the best: nothing that was seen and not taken has a larger joint than the bound."""
+    assert step.draft is not None and step.search is not None
+    here, is_warped, search = f"mtjd step {step.index}", judged_warped(trace), step.search
+    paths, length = _paths(step), trace.settings.draft_length
+    for i, (node, path) in enumerate(zip(step.draft.nodes, paths, strict=True)):
+        for model_joint in (node.joint_log_q, node.joint_log_p):
+            ledger.number(f"{here} node {i} joint", model_joint or 0.0, _joint(laws, "p", is_warped, before, path))
+    found = [paths[end] for end in search.blocks]
+    joints = [_joint(laws, "p", is_warped, before, path) for path in found]
+    ledger.fact(f"{here}: blocks", all(len(path) == length or path[-1] in eos_ids for path in found))
+    ledger.fact(f"{here}: more blocks than wanted", len(found) <= trace.settings.best_blocks)
+    ledger.fact(f"{here}: order", all(a >= b - TOLERANCE for a, b in pairwise(joints)))
+    proven, others = joints[: search.proven], joints[search.proven :]
+    ledger.fact(f"{here}: a proven block is below the bound", all(log >= search.bound - TOLERANCE for log in proven))
+    ledger.fact(f"{here}: another is above the bound", all(log <= search.bound + TOLERANCE for log in others))
+    seen = set(paths)
+    for prefix in _scored(step):
+        best = laws.laws["p", is_warped, before + prefix].topk(min(20, trace.target.vocabulary))
+        above = _joint(laws, "p", is_warped, before, prefix)
+        for token, log in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+            left_out = (*prefix, token) not in seen
+            ledger.fact(
+                f"{here}: {prefix} {token} is left out", not left_out or above + log <= search.bound + TOLERANCE
+            )
+    block = tuple(step.draft.nodes[i].token for i in step.draft.chosen)
+    decided = tuple(token.token for token in step.emitted) + step.discarded
+    ledger.fact(f"{here}: writes a block that was not found", block in found and decided == block)
+    ledger.fact(f"{here}: origins", {token.origin for token in step.emitted} == {"sampled"} and not step.verdicts)
+    cost = step.cost
+    ledger.fact(f"{here}: cost", (cost.target_tokens, cost.draft_passes) == (search.evaluations, 0))
+    ledger.fact(f"{here}: budget", 1 <= cost.target_passes <= search.evaluations <= trace.settings.search_budget)
 
 
 def _audit_emitted(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: Text, eos_ids: frozenset[int]) -> None:
@@ -368,7 +477,8 @@ def _audit_cost(ledger: Ledger, trace: Trace, step: Step, draft_tokens: int) -> 
     assert step.draft is not None
     where, cost, block = f"{trace.method} step {step.index} cost", step.cost, len(step.verdicts)
     deepest = max(node.depth for node in step.draft.nodes)
-    ledger.fact(f"{where} of the target", (cost.target_passes, cost.target_tokens) == (1, 1 + block))
+    scored = len(step.draft.nodes) if is_tree_verified(trace) else block
+    ledger.fact(f"{where} of the target", (cost.target_passes, cost.target_tokens) == (1, 1 + scored))
     ledger.fact(f"{where}: draft tokens {cost.draft_tokens}, not {draft_tokens}", cost.draft_tokens == draft_tokens)
     # one pass more than the tree is deep where all the beams of a depth were finished ones
     ledger.fact(f"{where}: draft passes", deepest <= cost.draft_passes <= min(deepest + 1, trace.settings.draft_length))
@@ -384,9 +494,10 @@ def _audit_result(ledger: Ledger, laws: Laws, trace: Trace, eos_ids: frozenset[i
     kept = [verdict for verdict in verdicts if verdict.accepted]
     ledger.number("log perplexity", math.log(metrics.perplexity or math.nan), -sum(logs) / len(logs))
     ledger.number("tokens", metrics.tokens, len(tokens))
-    ledger.number("target passes", metrics.target_passes, len(steps))
+    passes = sum(step.cost.target_passes for step in steps)
+    ledger.number("target passes", metrics.target_passes, passes)
     ledger.number("draft passes", metrics.draft_passes, sum(step.cost.draft_passes for step in steps))
-    ledger.number("tokens per target pass", metrics.tokens_per_target_pass or 0, len(tokens) / len(steps))
+    ledger.number("tokens per target pass", metrics.tokens_per_target_pass or 0, len(tokens) / passes)
     ledger.number("drafted", metrics.drafted, len(verdicts))
     ledger.number("accepted", metrics.accepted, len(kept))
     ledger.fact("acceptance rate of nothing", (metrics.acceptance_rate is None) == (not verdicts))

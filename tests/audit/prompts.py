@@ -31,11 +31,11 @@ VARIATIONS: tuple[dict[str, Any], ...] = (
     {"temperature": 0.0},
     {"top_k": 0, "top_p": 1.0},
     {"draft_search": "search", "draft_length": 3},
-    {"temperature": 1.3, "top_k": 50, "top_p": 0.95, "threshold": 0.1},
+    {"temperature": 1.3, "top_k": 50, "top_p": 0.95, "threshold": 0.1, "tree_verification": True},
     {"draft_length": 6, "beam_width": 2},
     {"draft_length": 1},
     {"beam_width": 1, "threshold": 1.0},
-    {"chat": False, "draft_length": 2, "beam_width": 6},
+    {"chat": False, "draft_length": 2, "beam_width": 6, "tree_verification": True},
 )
 
 

@@ -11,7 +11,7 @@ from tests.audit.plain import plain_laws, warped
 from tests.decoding import naive
 from tests.decoding.tiny import PROMPT, tiny_model, tiny_pair
 
-METHODS = ("single_token", "speculative", "mtad")
+METHODS = ("single_token", "speculative", "mtad", "mtjd")
 NEAR = 1e-4  # two logits closer than this may change places with the order of additions
 
 
@@ -46,6 +46,39 @@ def test_the_audit_notices_what_is_wrong():
     for name, figure in figures.items():
         result = trace.result.model_copy(update={"metrics": metrics.model_copy(update={name: figure})})
         assert audit(trace.model_copy(update={"result": result}), *models).failures, name
+
+
+def test_the_audit_notices_what_is_wrong_with_a_verified_tree():
+    pair = tiny_pair("Llama")
+    made = DecodingSettings(max_new_tokens=12, threshold=0.3, tree_verification=True)
+    trace = decode("mtad", pair, PROMPT, made)
+    models = pair.target.model, pair.draft.model
+    assert not audit(trace, *models).failures
+    step = next(step for step in trace.steps if step.verdicts[0].accepted)
+    fewer = tuple(verdict.model_copy(update={"accepted": False}) for verdict in step.verdicts)
+    unscored = step.draft.nodes[-1].model_copy(update={"scored": False, "log_p": None, "joint_log_p": None})
+    lies = [
+        {"verdicts": fewer},
+        {"verdicts": (step.verdicts[0].model_copy(update={"joint_log_q": -9.0}), *step.verdicts[1:])},
+        {"draft": step.draft.model_copy(update={"nodes": (*step.draft.nodes[:-1], unscored)})},
+    ]
+    for lie in lies:
+        assert audit(tampered(trace, step.index, **lie), *models).failures, lie.keys()
+
+
+def test_the_audit_notices_what_is_wrong_with_an_exact_search():
+    pair = tiny_pair("Llama")
+    trace = decode("mtjd", pair, PROMPT, DecodingSettings(max_new_tokens=8, draft_length=2, best_blocks=3))
+    assert not audit(trace, pair.target.model).failures
+    first = trace.steps[0]
+    lies = [
+        {"bound": first.search.bound - 1},
+        {"blocks": first.search.blocks[::-1]},
+        {"evaluations": first.search.evaluations - 1},
+    ]
+    for lie in lies:
+        told = tampered(trace, 0, search=first.search.model_copy(update=lie))
+        assert audit(told, pair.target.model).failures, lie
 
 
 def test_plain_laws_do_not_depend_on_their_batch():
