@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from math import isfinite
+from math import exp, inf, isfinite
 from typing import Any
 
-from app.figures.beams import beams
+from app.figures.beams import MOST_BLOCKS, beams
+from app.figures.blocks import block_text, blocks, shown_ranks, state, written_rank
 from app.figures.joint import joint
 from app.figures.next_token import next_token, overlap, residual, shown_candidates
 from app.figures.style import DARK, HEIGHT, LIGHT, exchange, template
@@ -55,16 +57,17 @@ def look() -> Data:
 def pack(step: Step, telling: Telling) -> str:
     """All that the page shows of a step, as JSON text: gradio walks through data at every update, but not through text."""
     settings, spell = telling.settings, telling.spell
-    block = [verdict.token for verdict in step.verdicts]
+    joints = _joints(step, telling)
     shown = {
         "words": words(step, telling),
         "start": step.start,
         "kept": sum(verdict.accepted for verdict in step.verdicts),
-        "ends": bool(block) and block[-1] in telling.eos_ids,
         "beams": beams(step, spell, length=settings.draft_length, width=_width(telling)),
-        "joint": joint(step, length=settings.draft_length),
-        "joints": [[_null(verdict.joint_log_p), _null(verdict.joint_log_q)] for verdict in step.verdicts],
-        "verdicts": verdict_table(step.verdicts, spell),
+        "joint": joint(step, length=settings.draft_length, bar=telling.bar) or blocks(step, spell),
+        "joints": [[_null(best.joint_log_p), _null(best.bar)] for best in joints],
+        "ends": [best.token in telling.eos_ids for best in joints],
+        "verdicts": block_table(step, spell) if step.search else verdict_table(step.verdicts, spell),
+        "bound": bound_note(step),
         "choices": [_choice(step, depth, spell) for depth in range(len(step.emitted))],
     }
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -85,6 +88,63 @@ def verdict_table(verdicts: Sequence[Verdict], spell: Spell) -> list[list[str]]:
         ]
         for verdict in verdicts
     ]
+
+
+def block_table(step: Step, spell: Spell) -> list[list[str]]:
+    """A row for each block shown: rank, tokens, P, its share of the law that was drawn from, and whether it is proven."""
+    if step.draft is None or step.search is None:
+        return []
+    draft, search = step.draft, step.search
+    joint_p = [exp(draft.nodes[end].joint_log_p or 0.0) for end in search.blocks]
+    written = written_rank(draft, search)
+    return [
+        [
+            str(rank + 1),
+            shorten(block_text(draft, search.blocks[rank], spell), COLUMNS),
+            number(joint_p[rank]),
+            number(joint_p[rank] / sum(joint_p)),
+            state(rank, search) + (", written" if rank == written else ""),
+        ]
+        for rank in shown_ranks(draft, search)
+    ]
+
+
+def bound_note(step: Step) -> str:
+    """What the rule of MTAD promises of the kept part, with the step's own numbers; empty where nothing was kept.
+
+    A prefix of j tokens that passes has log P − log Q > log τ, so its perplexities obey PPL_p < PPL_q · τ^(−1/j).
+    """
+    kept = [verdict for verdict in step.verdicts if verdict.accepted]
+    if not kept or step.draft is None or kept[-1].threshold is None:
+        return ""
+    last = step.draft.nodes[step.draft.chosen[len(kept) - 1]]
+    perplexity_p, perplexity_q = exp(-kept[-1].joint_log_p / len(kept)), exp(-last.joint_log_q / len(kept))
+    bound = perplexity_q * kept[-1].threshold ** (-1 / len(kept))
+    return (
+        f"Bound: the kept part's perplexity is {number(perplexity_p)} under the target, "
+        f"less than {number(perplexity_q)} · τ^(−1/{len(kept)}) = {number(bound)} from the draft's."
+    )
+
+
+@dataclass(frozen=True)
+class Best:
+    """At a depth, the node that decides whether the rule of MTAD holds there: its token, log P, and what that is compared with."""
+
+    token: int
+    joint_log_p: float
+    bar: float
+
+
+def _joints(step: Step, telling: Telling) -> list[Best]:
+    if step.draft is None or telling.bar == "Q":
+        return [Best(verdict.token, verdict.joint_log_p, verdict.joint_log_q) for verdict in step.verdicts]
+    scored = [(node, -inf if node.joint_log_p is None else node.joint_log_p) for node in step.draft.nodes]
+    best = []
+    for depth in range(1, max(node.depth for node, _ in scored) + 1):
+        here = [(node, log_p) for node, log_p in scored if node.depth == depth]
+        node, log_p = max(here, key=lambda pair: pair[1])
+        best.append(Best(node.token, log_p, max(node.joint_log_q for node, _ in here)))
+    return best
 
 
 def candidate_table(step: Step, depth: int, spell: Spell) -> list[list[str]]:
@@ -113,11 +173,22 @@ def _telling(view: LaneView) -> Telling:
 
 def _lane(view: LaneView, packed: Sequence[str]) -> Data:
     threshold = view.lane.settings.threshold if view.lane.method == "mtad" else None
-    return {"title": view.title, "method": view.lane.method, "threshold": threshold, "steps": list(packed)}
+    rule = "tree" if threshold and view.lane.settings.tree_verification else view.lane.method
+    return {
+        "title": view.title,
+        "method": view.lane.method,
+        "rule": rule,
+        "threshold": threshold,
+        "steps": list(packed),
+    }
 
 
 def _width(telling: Telling) -> int:
-    return telling.settings.beam_width if telling.method == "mtad" else 1
+    settings = telling.settings
+    if telling.method == "mtjd":
+        return min(settings.best_blocks, MOST_BLOCKS + 1) if settings.temperature else 1
+    # of a verified tree, a beam that died may be chosen: then all that lived on stand beside it
+    return settings.beam_width + (telling.bar != "Q") if telling.method == "mtad" else 1
 
 
 def _choice(step: Step, depth: int, spell: Spell) -> Data:

@@ -11,6 +11,9 @@ HOW = {
     "single_token": "The target writes alone, one token per pass.",
     "speculative": "The draft proposes {γ}; the target checks them in one pass and keeps each with probability p/q.",
     "mtad": "The draft's {b} propose a block of {γ}; the longest part whose joint P/Q exceeds {τ} is kept.",
+    "mtad, tree": "The draft's {b} propose blocks of {γ}, all scored in one pass; the deepest part of any that exceeds {τ} is kept.",
+    "mtjd": "The target is searched for its {m} of {γ}; one is drawn by its joint probability.",
+    "mtjd, greedy": "The target is searched for its most probable block of {γ}, and that is written.",
 }
 PROMISE = {
     True: "Lossless: its texts follow exactly the target's law.",
@@ -24,8 +27,15 @@ def how(method: str, settings: DecodingSettings) -> str:
         "γ": count(settings.draft_length, "token"),
         "b": count(settings.beam_width, "beam"),
         "τ": f"{settings.threshold:g}",
+        "m": count(settings.best_blocks, "most probable block"),
     }
-    return HOW.get(method, METHODS[method].title + ".").format(**words)
+    return HOW.get(_variant(method, settings), METHODS[method].title + ".").format(**words)
+
+
+def _variant(method: str, settings: DecodingSettings) -> str:
+    if method == "mtad" and settings.tree_verification:
+        return "mtad, tree"
+    return "mtjd, greedy" if method == "mtjd" and not settings.temperature else method
 
 
 def promise(method: str) -> str:
@@ -110,9 +120,9 @@ def yardstick(steps: Sequence[Step]) -> Speed | None:
     return Speed("The yardstick.", f"{1000 * cost.seconds:.0f} ms per token, one target pass each.") if cost else None
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str = "") -> str:
     """A number and its noun: "1 token", "4 tokens"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _number(value: float) -> str:

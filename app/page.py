@@ -155,6 +155,12 @@ def _settings_form() -> dict[str, gr.components.Component]:
         }
     with gr.Row():
         form |= {
+            "tree_verification": gr.Checkbox(default("tree_verification"), **_words("tree_verification")),
+            "best_blocks": _slider("best_blocks", 1),
+            "search_budget": _slider("search_budget", 1),
+        }
+    with gr.Row():
+        form |= {
             "temperature": _slider("temperature", 0.05),
             "top_k": _slider("top_k", 1),
             "top_p": _slider("top_p", 0.01),

@@ -31,6 +31,11 @@ class Telling:
         """Whether nothing is drawn: temperature 0."""
         return self.settings.temperature == 0
 
+    @property
+    def bar(self) -> str:
+        """What the rule of MTAD compares P with: Q, or the largest Q of a depth where the tree is verified."""
+        return "max Q" if self.method == "mtad" and self.settings.tree_verification else "Q"
+
     def token(self, token: int) -> str:
         """A token in quotation marks."""
         return f"“{shorten(self.spell(token), 40)}”"
@@ -94,9 +99,91 @@ def _why_refused(verdict: Verdict, telling: Telling) -> str:
 
 
 def _mtad(step: Step, telling: Telling) -> list[str]:
+    if telling.bar != "Q":
+        return [*_tree(step, telling), *_next(step, telling)]
     kept = sum(verdict.accepted for verdict in step.verdicts)
     tell = _nothing_kept if not kept else _block_kept if kept == len(step.verdicts) else _prefix_kept
     return [*tell(step.verdicts, kept), *_rescue(step.verdicts), *_next(step, telling)]
+
+
+def _tree(step: Step, telling: Telling) -> list[str]:
+    """What became of a tree that was verified as a whole."""
+    nodes = step.draft.nodes if step.draft else ()
+    verdicts, kept = step.verdicts, sum(verdict.accepted for verdict in step.verdicts)
+    scored = f"{count(len(nodes), 'drafted token')} in {_branches(step)} scored in one pass"
+    if not kept:
+        closest = max(nodes, key=lambda node: ratio(node.joint_log_p or -inf, _largest_q(step, node.depth)))
+        value, bar = apart(
+            ratio(-inf if closest.joint_log_p is None else closest.joint_log_p, _largest_q(step, closest.depth)),
+            telling.settings.threshold,
+        )
+        return [
+            f"{scored}, none kept: the largest ratio of any, at depth {closest.depth}, is P/max Q = {value}, not above τ = {bar}."
+        ]
+    value, bar = _against_threshold(verdicts[kept - 1])
+    passes = f"{count(kept, 'token')} kept: P/max Q = {value} > τ = {bar}"
+    is_deepest = kept == max(node.depth for node in nodes)
+    return [f"{scored}; {passes}{'' if is_deepest else ', and nothing deeper passes'}.", *_other_beam(step, kept)]
+
+
+def _branches(step: Step) -> str:
+    nodes = step.draft.nodes if step.draft else ()
+    parents = {node.parent for node in nodes}
+    return count(sum(i not in parents for i in range(len(nodes))), "path")
+
+
+def _largest_q(step: Step, depth: int) -> float:
+    return max(node.joint_log_q for node in (step.draft.nodes if step.draft else ()) if node.depth == depth)
+
+
+def _other_beam(step: Step, kept: int) -> list[str]:
+    """Whether single-beam verification would not have had this prefix."""
+    if step.draft is None:
+        return []
+    nodes = step.draft.nodes
+    parents = {node.parent for node in nodes if node.alive}
+    ends = [i for i, node in enumerate(nodes) if node.alive and i not in parents]
+    at: int | None = max(ends, key=lambda i: nodes[i].joint_log_q)
+    best_beam = set()
+    while at is not None:
+        best_beam.add(at)
+        at = nodes[at].parent
+    return [] if step.draft.chosen[kept - 1] in best_beam else ["It is not on the draft's most probable beam."]
+
+
+def _mtjd(step: Step, telling: Telling) -> list[str]:
+    if step.draft is None or step.search is None:
+        return []
+    draft, search = step.draft, step.search
+    effort = f"{count(search.evaluations, 'prefix', 'prefixes')} scored in {count(step.cost.target_passes, 'pass', 'passes')}"
+    log_p = [draft.nodes[end].joint_log_p or 0.0 for end in search.blocks]
+    rank = search.blocks.index(draft.chosen[-1])
+    quoted = "".join(telling.spell(draft.nodes[i].token) for i in draft.chosen)
+    named = f"“{shorten(quoted, 60)}” (P = {number(exp(log_p[rank]))})"
+    if telling.greedy:
+        return [f"{effort}: {named} is {_proven_or_not(log_p[0], step)}."]
+    share = number(exp(log_p[rank]) / sum(map(exp, log_p)))
+    drawn = f"{named}, number {rank + 1} of them, was drawn: it has {share} of their mass"
+    return [f"{effort}: {_blocks_found(step)}.", f"{drawn}."]
+
+
+def _proven_or_not(log_p: float, step: Step) -> str:
+    if step.search is None or step.search.proven:
+        return "the most probable block of all"
+    times = number(ratio(step.search.bound, log_p))
+    return f"the best block found before the budget ended; the best of all is at most {times} times as probable"
+
+
+def _blocks_found(step: Step) -> str:
+    if step.search is None:
+        return ""
+    found, proven = len(step.search.blocks), step.search.proven
+    if proven == found:
+        return f"the {count(found, 'most probable block')} {'are' if found > 1 else 'is'} found exactly"
+    return (
+        f"the budget ended with {count(found, 'block')} found, {f'the best {proven}' if proven else 'none'} of them proven; no other block has more than "
+        f"P = {number(exp(step.search.bound))}"
+    )
 
 
 def _nothing_kept(verdicts: Sequence[Verdict], kept: int) -> list[str]:
@@ -210,4 +297,5 @@ TELLERS: dict[str, Callable[[Step, Telling], list[str]]] = {
     "single_token": _single_token,
     "speculative": _speculative,
     "mtad": _mtad,
+    "mtjd": _mtjd,
 }

@@ -13,7 +13,7 @@ decodingExplorer.inspector = (() => {
   };
   const LEGENDS = {
     chain: [["dot kept", "kept"], ["ring dropped", "dropped"], ["", "area: probability q"]],
-    tree: [
+    beams: [
       ["dot kept", "kept"], ["ring dropped", "chosen, dropped"], ["ring other", "other beam"], ["dots", "died"],
       ["", "area: q"],
     ],
@@ -21,6 +21,12 @@ decodingExplorer.inspector = (() => {
       ["stroke target", "log P"], ["dashes draft", "log Q"], ["dot kept", "P/Q above τ"], ["cross", "not above τ"],
       ["dashes ink", "τ"],
     ],
+    tree: [
+      ["stroke target", "log P"], ["dashes draft", "log max Q"], ["dot kept", "P/max Q above τ"], ["cross", "not above τ"],
+      ["dashes ink", "τ"],
+    ],
+    mtjd: [["block kept", "written"], ["block target", "found"], ["dashes ink", "bound on all but the proven"]],
+    found: [["dot kept", "written"], ["ring other", "other blocks found"], ["", "area: probability p"]],
     speculative: [
       ["stroke target", "log P"], ["dashes draft", "log Q"], ["block", "min(1, p/q)"], ["dot kept", "draw u below: kept"],
       ["cross", "u not below: refused"],
@@ -31,7 +37,10 @@ decodingExplorer.inspector = (() => {
       ["tick", "before the warp"], ["taken", "token taken"],
     ],
   };
+  const DRAFT_LEGENDS = { speculative: LEGENDS.chain, mtad: LEGENDS.beams, tree: LEGENDS.beams, mtjd: LEGENDS.found };
   const HEADS = {
+    tree: ["depth", "token", "q", "p", "max Q", "P", "P/max Q", "τ", "outcome"],
+    mtjd: ["rank", "block", "P", "drawn with", "state"],
     mtad: ["depth", "token", "q", "p", "Q", "P", "P/Q", "τ", "outcome"],
     speculative: ["depth", "token", "q", "p", "Q", "P", "p/q", "u", "outcome"],
     next: ["token", "p̃", "q̃", "p", "q"],
@@ -61,7 +70,7 @@ decodingExplorer.inspector = (() => {
 
   function tokensOf(step, threshold) {
     const kept = keptPrefix(step.joints, threshold);
-    return kept + (step.ends && kept === step.joints.length ? 0 : 1);
+    return kept + (step.ends[kept - 1] ? 0 : 1); // nothing comes behind the end of the text
   }
 
   function mean(values) {
@@ -288,12 +297,15 @@ decodingExplorer.inspector = (() => {
     }
 
     function drawPanels(step) {
-      const { method } = lane();
-      showLegend(panels.beams, { speculative: LEGENDS.chain, mtad: LEGENDS.tree }[method] ?? []);
-      showLegend(panels.joint, LEGENDS[method] ?? []);
+      const { rule } = lane();
+      showLegend(panels.beams, DRAFT_LEGENDS[rule] ?? []);
+      showLegend(panels.joint, LEGENDS[rule] ?? []);
+      setText(panels.beams.heading, rule === "mtjd" ? "Blocks found" : PANELS.beams.title);
+      setText(panels.joint.heading, rule === "mtjd" ? "Joint law" : PANELS.joint.title);
+      setText(panels.joint.note, step.bound ?? "");
       const residual = figuresOf(state.step).next.figure?.data.some(({ name }) => name === "residual");
       showLegend(panels.next, residual ? LEGENDS.resampled : LEGENDS.next);
-      showTable(panels.joint, HEADS[method] ?? [], step.verdicts);
+      showTable(panels.joint, HEADS[rule] ?? [], step.verdicts);
       panels.beams.details.hidden = true; // the verdicts' table holds its chosen block
       drawChoice(step);
       for (const [name, { key, figure }] of Object.entries(figuresOf(state.step))) show(panels[name], key, figure);

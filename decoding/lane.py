@@ -70,8 +70,9 @@ class Lane(BaseModel):
 
     @property
     def title(self) -> str:
-        """The method's title."""
-        return METHODS[self.method].title
+        """The method's title; verifying a tree makes it another method to whoever reads the title."""
+        has_tree = self.method == "mtad" and self.settings.tree_verification
+        return METHODS[self.method].title + (", tree" if has_tree else "")
 
 
 Lanes = TypeAdapter(Annotated[tuple[Lane, ...], Field(min_length=FEWEST_LANES, max_length=MOST_LANES)])
@@ -85,14 +86,14 @@ def default_lanes(settings: DecodingSettings, preset: str = DEFAULT_PRESET) -> t
 
 
 def lane_titles(lanes: Sequence[Lane]) -> list[str]:
-    """A title for each lane; lanes of one method are told apart by the settings in which they differ.
+    """A title for each lane; lanes of one title are told apart by the settings in which they differ.
 
     >>> lane_titles([Lane.parse(f"mtad,threshold={t}", DecodingSettings()) for t in (0.1, 0.9)])
     ['MTAD · threshold 0.1', 'MTAD · threshold 0.9']
     """
     titles = []
     for lane in lanes:
-        namesakes = [{"pair": other.preset, **dict(other.settings)} for other in lanes if other.method == lane.method]
+        namesakes = [{"pair": other.preset, **dict(other.settings)} for other in lanes if other.title == lane.title]
         own = {"pair": lane.preset, **dict(lane.settings)}
         differing = [name for name in own if any(other[name] != own[name] for other in namesakes)]
         titles.append(

@@ -4,10 +4,11 @@ from math import exp, sqrt
 
 from app.figures.style import HEIGHT, LIGHT, MONO, NARROWEST, Figure, depth_axis, kept_band
 from app.figures.text import Spell, label, plain, probability, shorten
-from decoding.trace import Node, Step
+from decoding.trace import BlockSearch, Draft, Node, Step
 
 MARGIN = {"l": 8, "r": 8, "t": 12, "b": 44}
 MOST_LABELLED_ROWS = 6
+MOST_BLOCKS = 11  # of a search, beside the one that was written
 FEWEST_COLUMNS = 4  # a label with less room says nothing
 Point = tuple[float, float]
 
@@ -16,20 +17,21 @@ def beams(step: Step, spell: Spell, *, length: int, width: int) -> Figure | None
     """The draft of a step as a tree, the chosen block along its top; None if nothing was drafted.
 
     A node's area is its probability under the draft, given its path. Kept tokens are filled and framed, dropped tokens of
-    the chosen block are crossed, beams that died are faint and dotted.
+    the chosen block are crossed, beams that died are faint and dotted. Of an exact search, only the best of the blocks
+    that it found are shown, and the one it wrote.
 
     Args:
         length, width: γ and b of the run, for axes that are the same at every step.
     """
     if step.draft is None:
         return None
-    nodes, chosen = step.draft.nodes, step.draft.chosen
-    kept = sum(verdict.accepted for verdict in step.verdicts)
+    nodes, chosen = found_blocks(step.draft, step.search) if step.search else (step.draft.nodes, step.draft.chosen)
+    kept = len(chosen) if step.search else sum(verdict.accepted for verdict in step.verdicts)
     rows = _rows(nodes, chosen)
     top = max(0.75, 0.14 * width)  # in rows: room for the labels of the first
     points: list[Point] = [(node.depth, -rows[i]) for i, node in enumerate(nodes)]
     groups = {
-        "dead": [i for i, node in enumerate(nodes) if not node.alive],
+        "dead": [i for i, node in enumerate(nodes) if not node.alive and i not in chosen],
         "alive": [i for i, node in enumerate(nodes) if node.alive and i not in chosen],
         "dropped": list(chosen[kept:]),
         "kept": list(chosen[:kept]),
@@ -46,6 +48,21 @@ def beams(step: Step, spell: Spell, *, length: int, width: int) -> Figure | None
             "shapes": kept_band(kept, y0=-0.42, y1=top - 0.13),
         },
     }
+
+
+def found_blocks(draft: Draft, search: BlockSearch) -> tuple[tuple[Node, ...], tuple[int, ...]]:
+    """The tree of the best blocks that a search found and the one it wrote, and the path of that one."""
+    shown: set[int] = set(draft.chosen)
+    for end in search.blocks[:MOST_BLOCKS]:
+        at: int | None = end
+        while at is not None:
+            shown.add(at)
+            at = draft.nodes[at].parent
+    place: dict[int | None, int] = {old: new for new, old in enumerate(sorted(shown))}
+    moved = [
+        draft.nodes[old].model_copy(update={"parent": place.get(draft.nodes[old].parent)}) for old in sorted(shown)
+    ]
+    return tuple(moved), tuple(place[old] for old in draft.chosen)
 
 
 def _rows(nodes: tuple[Node, ...], chosen: tuple[int, ...]) -> dict[int | None, int]:

@@ -19,7 +19,7 @@ NATS_PER_DEPTH = 3  # of room for joint log-probabilities
 MOST_LABELLED = 8
 
 
-def joint(step: Step, *, length: int) -> Figure | None:
+def joint(step: Step, *, length: int, bar: str = "Q") -> Figure | None:
     """The verdicts of a step; None if it has none.
 
     What lies beyond an axis stands at its edge with an arrow; a probability of 0, whose logarithm is −∞, stands there too,
@@ -27,6 +27,7 @@ def joint(step: Step, *, length: int) -> Figure | None:
 
     Args:
         length: γ of the run, for axes that are the same at every step.
+        bar: what P is compared with: Q, or the largest Q of its depth where a tree was verified.
     """
     if not step.verdicts:
         return None
@@ -34,13 +35,13 @@ def joint(step: Step, *, length: int) -> Figure | None:
     verdicts = step.verdicts
     threshold = verdicts[0].threshold
     kept = sum(verdict.accepted for verdict in verdicts)
-    compared = _draws(verdicts, length) if threshold is None else _ratios(verdicts, length)
+    compared = _draws(verdicts, length) if threshold is None else _ratios(verdicts, length, bar)
     return {
-        "data": [*_logs(verdicts, floor), *compared],
+        "data": [*_logs(verdicts, floor, bar), *compared],
         "layout": {
             "margin": MARGIN,
             "xaxis": depth_axis(length) | {"anchor": "y", "showgrid": False},
-            "yaxis": {"domain": LOWER} | (_draw_axis() if threshold is None else _ratio_axis()),
+            "yaxis": {"domain": LOWER} | (_draw_axis() if threshold is None else _ratio_axis(bar)),
             "yaxis2": {
                 "domain": UPPER,
                 "anchor": "x",
@@ -53,11 +54,11 @@ def joint(step: Step, *, length: int) -> Figure | None:
     }
 
 
-def _logs(verdicts: Sequence[Verdict], floor: float) -> list[Figure]:
+def _logs(verdicts: Sequence[Verdict], floor: float, bar: str) -> list[Figure]:
     depths = [verdict.depth for verdict in verdicts]
     series = {
         "P": ([verdict.joint_log_p for verdict in verdicts], LIGHT["target"], "circle", "solid"),
-        "Q": ([verdict.joint_log_q for verdict in verdicts], LIGHT["draft"], "square-open", "dash"),
+        bar: ([verdict.joint_log_q for verdict in verdicts], LIGHT["draft"], "square-open", "dash"),
     }
     return [
         {
@@ -86,7 +87,7 @@ def _logs(verdicts: Sequence[Verdict], floor: float) -> list[Figure]:
     ]
 
 
-def _ratios(verdicts: Sequence[Verdict], length: int) -> list[Figure]:
+def _ratios(verdicts: Sequence[Verdict], length: int, bar: str) -> list[Figure]:
     ratios = [ratio(verdict.joint_log_p, verdict.joint_log_q) for verdict in verdicts]
     shown = [min(max(value, 1.6 * LEAST_RATIO), MOST_RATIO / 4) for value in ratios]
     texts = [_ratio_text(value, verdict) for value, verdict in zip(ratios, verdicts, strict=True)]
@@ -107,7 +108,7 @@ def _ratios(verdicts: Sequence[Verdict], length: int) -> list[Figure]:
             "cliponaxis": False,
             "hoverinfo": "text",
             "hovertext": [
-                f"depth {verdict.depth}<br>P/Q = {number(value)} {'>' if verdict.passes else '≤'} τ = "
+                f"depth {verdict.depth}<br>P/{bar} = {number(value)} {'>' if verdict.passes else '≤'} τ = "
                 f"{number(verdict.threshold or 0)}<br>{_fate(verdict)}"
                 for value, verdict in zip(ratios, verdicts, strict=True)
             ],
@@ -194,13 +195,13 @@ def _threshold(value: float) -> Figure:
     }
 
 
-def _ratio_axis() -> Figure:
+def _ratio_axis(bar: str) -> Figure:
     return {
         "type": "log",
         "range": [-3, 2],
         "tickvals": [0.001, 0.01, 0.1, 1, 10, 100],
         "ticktext": ["0.001", "0.01", "0.1", "1", "10", "100"],
-        "title": {"text": "ratio P/Q"},
+        "title": {"text": f"ratio P/{bar}"},
     }
 
 
