@@ -69,7 +69,7 @@ def test_the_audit_notices_what_is_wrong_with_a_verified_tree():
 def test_the_audit_notices_what_is_wrong_with_an_exact_search():
     pair = tiny_pair("Llama")
     trace = decode("mtjd", pair, PROMPT, DecodingSettings(max_new_tokens=8, draft_length=2, best_blocks=3))
-    assert not audit(trace, pair.target.model).failures
+    assert not audit(trace, pair.target.model, None, pair.target.eos_ids).failures
     first = trace.steps[0]
     lies = [
         {"bound": first.search.bound - 1},
@@ -78,7 +78,7 @@ def test_the_audit_notices_what_is_wrong_with_an_exact_search():
     ]
     for lie in lies:
         told = tampered(trace, 0, search=first.search.model_copy(update=lie))
-        assert audit(told, pair.target.model).failures, lie
+        assert audit(told, pair.target.model, None, pair.target.eos_ids).failures, lie
 
 
 def test_plain_laws_do_not_depend_on_their_batch():
