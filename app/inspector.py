@@ -120,9 +120,10 @@ def bound_note(step: Step) -> str:
     last = step.draft.nodes[step.draft.chosen[len(kept) - 1]]
     perplexity_p, perplexity_q = exp(-kept[-1].joint_log_p / len(kept)), exp(-last.joint_log_q / len(kept))
     bound = perplexity_q * kept[-1].threshold ** (-1 / len(kept))
+    factor = f" · τ^(−1/{len(kept)})" if len(kept) > 1 else "/τ"
     return (
         f"Bound: the kept part's perplexity is {number(perplexity_p)} under the target, "
-        f"less than {number(perplexity_q)} · τ^(−1/{len(kept)}) = {number(bound)} from the draft's."
+        f"less than {number(perplexity_q)}{factor} = {number(bound)} from the draft's."
     )
 
 

@@ -2,7 +2,7 @@
 
 from math import exp, sqrt
 
-from app.figures.style import HEIGHT, LIGHT, MONO, NARROWEST, Figure, depth_axis, kept_band
+from app.figures.style import HEIGHT, LIGHT, MONO, NARROWEST, NO_LABEL, Figure, depth_axis, kept_band
 from app.figures.text import Spell, label, plain, probability, shorten
 from decoding.trace import BlockSearch, Draft, Node, Step
 
@@ -43,7 +43,8 @@ def beams(step: Step, spell: Spell, *, length: int, width: int) -> Figure | None
         "data": [*edges, dots],
         "layout": {
             "margin": MARGIN,
-            "xaxis": depth_axis(length, start=-0.3) | {"showgrid": False, "tickvals": list(range(1, length + 1))},
+            "xaxis": depth_axis(length, start=-0.3, block="block" if step.search else "drafted block")
+            | {"showgrid": False, "tickvals": list(range(1, length + 1))},
             "yaxis": {"range": [0.4 - width, top] if width > 1 else [-1.3, 1.45], "visible": False},
             "shapes": kept_band(kept, y0=-0.42, y1=top - 0.13),
         },
@@ -128,7 +129,7 @@ def _dots(
             "line": {"width": 2, "color": [COLOURS[group] for group in groups]},
         },
         "text": [
-            label(spell(node.token), columns) if group in labelled else ""
+            label(spell(node.token), columns) if group in labelled else NO_LABEL
             for node, group in zip(nodes, groups, strict=True)
         ],
         "textposition": "top center",

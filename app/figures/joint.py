@@ -7,7 +7,7 @@ in speculative decoding, the token's own p/q with the draw u.
 from collections.abc import Sequence
 from math import inf
 
-from app.figures.style import LIGHT, Figure, depth_axis, kept_band
+from app.figures.style import LIGHT, NO_LABEL, Figure, depth_axis, kept_band
 from app.figures.text import number, ratio
 from decoding.trace import Step, Verdict
 
@@ -73,7 +73,7 @@ def _logs(verdicts: Sequence[Verdict], floor: float, bar: str) -> list[Figure]:
                 "size": 9,
                 "line": {"width": 2, "color": colour},
             },
-            "text": [f"{name} = 0" if value == -inf else "↓" if value < floor else "" for value in values],
+            "text": [f"{name} = 0" if value == -inf else "↓" if value < floor else NO_LABEL for value in values],
             "textposition": "bottom center",
             "textfont": {"size": 10, "color": LIGHT["muted"]},
             "cliponaxis": False,

@@ -35,6 +35,7 @@ SANS = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans'
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace"
 HEIGHT = 320  # pixels
 NARROWEST = 330  # pixels of a figure on a phone
+NO_LABEL = " "  # plotly never labels a point again that once had no text at all
 
 
 def exchange() -> dict[str, str]:
@@ -87,7 +88,7 @@ def kept_band(kept: int, **where: Any) -> list[Figure]:
     return [frame | where]
 
 
-def depth_axis(length: int, start: float = 0.5) -> Figure:
+def depth_axis(length: int, start: float = 0.5, block: str = "drafted block") -> Figure:
     """The horizontal axis of figures by depth: the same for every step of a run."""
     every = 1 if length <= 8 else 2
-    return {"range": [start, length + 0.5], "tick0": 1, "dtick": every, "title": {"text": "depth in the drafted block"}}
+    return {"range": [start, length + 0.5], "tick0": 1, "dtick": every, "title": {"text": f"depth in the {block}"}}

@@ -27,8 +27,8 @@ class LaneRun:
 
     @property
     def drafts(self) -> bool:
-        """Whether anything was drafted in it."""
-        return any(step.draft for step in self.steps)
+        """Whether drafted tokens were judged in it."""
+        return any(step.verdicts for step in self.steps)
 
     def tokens(self) -> Iterator[tuple[Step, int, Emitted]]:
         """Every token of the text with its step and its position there."""
