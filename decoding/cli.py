@@ -5,13 +5,16 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
 from tqdm.auto import tqdm
 
-from decoding.decode import Decoding
+from decoding.decode import Decoding, decode
+from decoding.gap import GapSummary, summarise, trace_gaps
 from decoding.lane import DEFAULT_METHODS, Lane, Lanes, lane_titles
 from decoding.language_model import UnsupportedModel
 from decoding.methods import METHODS
@@ -138,6 +141,24 @@ def _report_replay(outcomes: Sequence[Difference | None], trace: Trace, number: 
         print(f"{where}: {difference['what']}")
 
 
+def gap_command(options: argparse.Namespace) -> int:
+    """Say by how much the blocks that MTAD keeps fall short of the target's most probable ones, by γ and b."""
+    settings = _settings(options)
+    pair = _load(options, preset=options.preset, needs_draft=True)
+    grid = list(product(options.lengths, options.widths))
+    rows = []
+    for length, width in tqdm(grid, unit="setting", file=sys.stderr, leave=False, disable=None):
+        changes = {"draft_length": length, "beam_width": width}
+        made = DecodingSettings.model_validate({**dict(settings), **changes})
+        traces = [decode("mtad", pair, prompt, made) for prompt in options.prompt]
+        rows.append(summarise(length, width, [gap for trace in traces for gap in trace_gaps(pair.target, trace)]))
+    if options.json:
+        print(json.dumps([asdict(row) for row in rows]))
+    else:
+        print(_gap_table(rows))
+    return 0
+
+
 def fetch_command(options: argparse.Namespace) -> int:
     """Bring the weights of a pair to this machine, so that later runs need no network."""
     sources = [options.target or PRESETS[options.preset].target, options.draft or PRESETS[options.preset].draft]
@@ -189,6 +210,13 @@ def _parser() -> argparse.ArgumentParser:
     again = _command(commands, "replay", replay_command)
     again.add_argument("trace", type=Path, help="a trace file, of one run or of a race")
     _add_models(again, preset=False)
+
+    gap = _command(commands, "gap", gap_command)
+    gap.add_argument("--prompt", required=True, action="append", metavar="TEXT", help="may be given several times")
+    gap.add_argument("--lengths", type=int, nargs="+", default=[2, 3], metavar="γ", help="default: 2 3")
+    gap.add_argument("--widths", type=int, nargs="+", default=[1, 2, 4], metavar="b", help="default: 1 2 4")
+    _add_models(gap)
+    _add_settings(gap)
 
     fetch = _command(commands, "fetch", fetch_command)
     _add_models(fetch)
@@ -350,11 +378,35 @@ COLUMNS = {
 }
 
 
+GAP_COLUMNS = {
+    "γ": "length",
+    "b": "width",
+    "steps": "steps",
+    "kept something": "kept",
+    "its tokens": "tokens",
+    "gap (nats)": "mean",
+    "largest": "largest",
+    "exactly best": "best",
+    "evaluations": "evaluations",
+    "unproven": "unproven",
+}
+
+
+def _gap_table(rows: Sequence[GapSummary]) -> str:
+    cells = [[_figure(getattr(row, name)) for name in GAP_COLUMNS.values()] for row in rows]
+    return _columns([list(GAP_COLUMNS), *cells])
+
+
 def _table(titles: Sequence[str], traces: Sequence[Trace]) -> str:
     rows = [["lane", *COLUMNS, "ended by"]]
     for title, trace in zip(titles, traces, strict=True):
         figures = [_cell(trace.result.metrics, name) for name in COLUMNS.values()]
         rows.append([title, *figures, FINISH[trace.result.finish_reason]])
+    return _columns(rows)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> str:
+    """Cells in columns, each as wide as its widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

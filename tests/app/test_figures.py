@@ -11,7 +11,7 @@ import pytest
 from app.figures.beams import beams
 from app.figures.joint import joint
 from app.figures.next_token import next_token, overlap, shown_candidates
-from app.figures.style import DARK, LIGHT, template
+from app.figures.style import DARK, LIGHT, NO_LABEL, template
 from app.figures.text import label, number
 from decoding.trace import Candidate
 from tests.app.toy_steps import GOLDEN_P, GOLDEN_Q, play, settings
@@ -204,7 +204,7 @@ def test_labels_fit_their_column():
     dots = beams(steps_of("mtad")[0], lambda token: "x" * 40, length=4, width=4)["data"][-1]
     assert max(map(len, dots["text"])) <= 12
     crowded = beams(steps_of("mtad")[0], lambda token: "x" * 40, length=16, width=4)["data"][-1]
-    assert set(crowded["text"]) == {""}
+    assert set(crowded["text"]) == {NO_LABEL}
 
 
 def test_colours_are_those_of_the_page():
