@@ -27,7 +27,7 @@ class Decoding(Iterator[Step]):
     Raises:
         InvalidPrompt: the prompt or the forced tokens cannot be run on these models with these settings.
         ValueError: no such method, or it drafts and the pair has no draft.
-        UnsupportedModel: the method scores a tree, and the target takes no mask for it.
+        UnsupportedModel: the method has a model score a tree, and that model takes no mask for it.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class Decoding(Iterator[Step]):
             raise ValueError(f"There is no method '{method}'. Methods: {', '.join(METHODS)}.")
         if METHODS[method].drafts and pair.draft is None:
             raise ValueError(f"{METHODS[method].title} needs a draft model beside the target.")
-        if method == "mtjd" or (method == "mtad" and settings.tree_verification):
-            require_tree_mask(pair.target, "an exact search" if method == "mtjd" else "tree verification")
+        for role, purpose in METHODS[method].trees(settings).items():
+            require_tree_mask(getattr(pair, role), role, purpose)
         self.method = method
         self.pair = pair
         self.settings = settings

@@ -1,5 +1,6 @@
 """LanguageModel: one causal language model with its tokenizer."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,7 @@ class UnsupportedModel(Exception):
     """A model that these methods cannot run; the message says which and why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LanguageModel:
     """A model that can open contexts.
 
@@ -74,8 +75,8 @@ class LanguageModel:
 
     @property
     def context_length(self) -> int:
-        """Most tokens the model can look back on."""
-        return int(self.model.config.max_position_embeddings)
+        """Most tokens the model can look back on; for one that tells positions by distance alone, no limit."""
+        return int(getattr(self.model.config, "max_position_embeddings", sys.maxsize))
 
     @cached_property
     def eos_ids(self) -> frozenset[int]:

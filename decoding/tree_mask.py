@@ -3,37 +3,36 @@
 from weakref import WeakKeyDictionary
 
 from torch import Tensor
-from transformers import PreTrainedModel
 
-from decoding.context import TRUNK, CachedContext
+from decoding.context import TRUNK
 from decoding.language_model import LanguageModel, UnsupportedModel
 
 SIBLINGS = 6  # nodes that must not be seen by the one that is looked at
 ROUNDING = 1e-5  # of a total variation
 LARGEST_SHARE = 0.1  # of what seeing them would change: more is not rounding, in half precision either
 
-_known: WeakKeyDictionary[PreTrainedModel, bool] = WeakKeyDictionary()
+_known: WeakKeyDictionary[LanguageModel, bool] = WeakKeyDictionary()
 
 
-def require_tree_mask(model: LanguageModel, purpose: str) -> None:
+def require_tree_mask(model: LanguageModel, role: str, purpose: str) -> None:
     """Refuse a model that cannot score a tree in one pass; a model is tried once.
 
     Raises:
-        UnsupportedModel: it cannot; the message names it and `purpose`, what it would have been needed for.
+        UnsupportedModel: it cannot; the message names it, its `role` in the pair, and `purpose`, what needs the tree.
     """
-    if model.model not in _known:
-        _known[model.model] = takes_tree_mask(model)
-    if not _known[model.model]:
+    if model not in _known:
+        _known[model] = takes_tree_mask(model)
+    if not _known[model]:
         raise UnsupportedModel(
             f"'{model.source}' is a {model.model.config.model_type} model: it takes no attention mask of a tree, which "
-            f"{purpose} needs. Choose another target, or do without {purpose}."
+            f"{purpose} needs. Choose another {role}, or do without {purpose}."
         )
 
 
 def takes_tree_mask(model: LanguageModel) -> bool:
     """Whether a node among siblings has the law that it has alone, rather than the one it has behind them."""
     first, second, *others = (i % model.vocabulary for i in range(1, SIBLINGS + 3))
-    among, alone, behind = (CachedContext(model.model, model.vocabulary) for _ in range(3))
+    among, alone, behind = (model.open() for _ in range(3))
     try:
         among.feed([first])
         seen = among.branch([*others, second], [TRUNK] * (len(others) + 1))[-1].exp()

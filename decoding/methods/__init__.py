@@ -3,7 +3,7 @@
 To add a method, write its generator in a file of its own and enter it below.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from decoding.methods.mtad import mtad
@@ -11,6 +11,7 @@ from decoding.methods.mtjd import mtjd
 from decoding.methods.single_token import single_token
 from decoding.methods.speculative import speculative
 from decoding.run import Run
+from decoding.settings import DecodingSettings
 from decoding.trace import Step
 
 
@@ -24,6 +25,7 @@ class Method:
         drafts: whether it needs a draft model.
         lossless: whether its texts follow exactly the target's law.
         uses: the settings it reads, beside those of every method.
+        trees: what it scores several continuations in one pass for, by the model that does ("target" or "draft").
     """
 
     title: str
@@ -31,6 +33,12 @@ class Method:
     drafts: bool
     lossless: bool
     uses: tuple[str, ...] = ()
+    trees: Callable[[DecodingSettings], Mapping[str, str]] = lambda settings: {}
+
+
+def _mtad_trees(settings: DecodingSettings) -> dict[str, str]:
+    beams = {"draft": "drafting with beams"}
+    return beams | {"target": "tree verification"} if settings.tree_verification else beams
 
 
 METHODS = {
@@ -42,8 +50,14 @@ METHODS = {
         drafts=True,
         lossless=False,
         uses=("draft_length", "beam_width", "threshold", "draft_search", "tree_verification"),
+        trees=_mtad_trees,
     ),
     "mtjd": Method(
-        "MTJD, exact", mtjd, drafts=False, lossless=False, uses=("draft_length", "best_blocks", "search_budget")
+        "MTJD, exact",
+        mtjd,
+        drafts=False,
+        lossless=False,
+        uses=("draft_length", "best_blocks", "search_budget"),
+        trees=lambda settings: {"target": "an exact search"},
     ),
 }

@@ -24,10 +24,22 @@ def test_supported_architectures_take_it(architecture):
 
 
 @pytest.mark.parametrize(
-    ("method", "changes", "purpose"),
-    [("mtad", {"tree_verification": True}, "tree verification"), ("mtjd", {}, "an exact search")],
+    ("method", "role", "changes", "purpose"),
+    [
+        ("mtad", "target", {"tree_verification": True}, "tree verification"),
+        ("mtad", "draft", {}, "drafting with beams"),
+        ("mtjd", "target", {}, "an exact search"),
+    ],
 )
-def test_a_model_that_does_not_is_refused_by_name(bloom, method, changes, purpose):
-    pair = ModelPair.of(bloom, bloom)
-    with pytest.raises(UnsupportedModel, match=rf"'tiny-bloom' is a bloom model: .* which {purpose} needs"):
+def test_a_model_that_does_not_is_refused_by_name(bloom, method, role, changes, purpose):
+    llama = as_language_model(tiny_model("Llama"))
+    pair = ModelPair.of(*((bloom, llama) if role == "target" else (llama, bloom)))
+    words = rf"'tiny-bloom' is a bloom model: .* which {purpose} needs. Choose another {role}, or do without {purpose}"
+    with pytest.raises(UnsupportedModel, match=words):
         decode(method, pair, PROMPT, DecodingSettings(**changes))
+
+
+@pytest.mark.parametrize("method", ["single_token", "speculative"])
+def test_methods_that_score_no_tree_run_on_it(bloom, method):
+    pair = ModelPair.of(bloom, bloom)
+    assert decode(method, pair, PROMPT, DecodingSettings(max_new_tokens=4)).result.token_ids
