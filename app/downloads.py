@@ -7,12 +7,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from app.explained import GONE
 from app.report import report
 from decoding.trace import Trace
 from decoding.trace_file import write_traces
 
 Finished = Callable[[str], Sequence[Trace] | None]
-GONE = "This run is not kept on the server any more: run it again."
 
 
 def routes(finished: Finished) -> list[Route]:

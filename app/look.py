@@ -16,6 +16,7 @@ SCRIPTS = (
     "keeping.js",
     "parts.js",
     "figures.js",
+    "best-block.js",
     "inspector.js",
     "overview.js",
     "lesson.js",

@@ -8,7 +8,9 @@ from urllib.parse import urlencode
 
 import gradio as gr
 
+from app.best_block import NO_ANSWER, Searches
 from app.examples import examples, read_name, recording, run_id
+from app.explained import EXPLAINED
 from app.inspector import NO_STEPS, look
 from app.lane_editor import default_text, editor, read_text, to_text
 from app.lanes import empty_race
@@ -17,7 +19,7 @@ from app.opening import NOT_WHILE_RACING, open_files, opened_sentence
 from app.overview import NO_OVERVIEW
 from app.permalink import from_query
 from app.requests import Request, read_place
-from app.runner import EXPLAINED, NOT_BEGUN, Runner
+from app.runner import NOT_BEGUN, Runner
 from app.settings_form import LABELS, bounds, default, hint, read_lanes, read_settings
 from app.shown import Shown, show
 from decoding.lane import default_lanes
@@ -32,12 +34,10 @@ RESTORED = {
     "text": "Restored from the link. Press Run to decode it: the same seed gives the same run.",
 }
 QUIET: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
-CHECK: dict[str, Any] = {  # in the queue, though it is never waited for: only there a changed state is noticed
-    "concurrency_limit": None,
-    "show_progress": "hidden",
-    "trigger_mode": "multiple",
-    "api_visibility": "private",
-}
+QUEUED: dict[str, Any] = {"show_progress": "hidden", "trigger_mode": "multiple", "api_visibility": "private"}
+CHECK: dict[str, Any] = QUEUED | {
+    "concurrency_limit": None
+}  # never waited for: in the queue changed states are noticed
 COMPUTE: dict[str, Any] = {"concurrency_id": "compute", "concurrency_limit": 1}  # one race at a time on this machine
 
 
@@ -79,6 +79,7 @@ def build_page(runner: Runner) -> gr.Blocks:
                 "Open traces", file_count="multiple", file_types=[".json"], size="sm", elem_id="open", scale=0
             )
         steps = _drawn("inspector", NO_STEPS, look())
+        answer = _drawn("bestBlock", NO_ANSWER)  # shown by the inspector
         overview = _drawn("overview", NO_OVERVIEW, look())
         request = gr.State()
         shown = [race, steps, overview, keeping]
@@ -98,14 +99,12 @@ def build_page(runner: Runner) -> gr.Blocks:
             **CHECK,
         )
         steps.select(_brancher(runner), None, [request, status, stop], **CHECK)
+        steps.submit(_searcher(Searches(runner.models, runner.shelf)), None, answer, **QUEUED, **COMPUTE)
         request.change(
             _racer(runner),
             request,
             [*shown, status, stop],
-            show_progress="minimal",
-            show_progress_on=status,
-            trigger_mode="multiple",
-            api_visibility="private",
+            **(QUEUED | {"show_progress": "minimal", "show_progress_on": status}),
             **COMPUTE,
         )
         stop.click(_stopper(runner), None, [status, stop], **QUIET)
@@ -203,6 +202,13 @@ def _brancher(runner: Runner) -> Handler:
             return _refused(error)
 
     return branch
+
+
+def _searcher(searches: Searches) -> Handler:
+    def search(event: gr.EventData) -> Iterator[Any]:
+        yield from searches.answers(event._data)
+
+    return search
 
 
 def _waiting(request: Request) -> tuple[Any, Any, Any]:

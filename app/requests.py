@@ -108,9 +108,18 @@ def check_request(request: Request, pairs: Pairs) -> None:
         pair = pairs.get(lane.preset)
         if pair is None:
             continue
-        prompt = prepare_prompt(pair, request.prompt, lane.settings)
+        prepare_prompt(pair, request.prompt, lane.settings)
         check_forced(pair, request.forced, lane.settings)
-        if request.origin is not None and prompt.token_ids != request.beside[request.origin].prompt.token_ids:
-            raise InvalidSettings(
-                "The models here split this run's prompt otherwise: it cannot be continued with them."
-            )
+        if request.origin is not None:
+            check_same_prompt(request.beside[request.origin], pair)
+
+
+def check_same_prompt(trace: Trace, pair: ModelPair) -> None:
+    """Check that a pair splits a run's prompt as the run did: its name alone does not make it the same.
+
+    Raises:
+        InvalidPrompt: it cannot be run on the pair.
+        InvalidSettings: it is split otherwise.
+    """
+    if prepare_prompt(pair, trace.prompt.text, trace.settings).token_ids != trace.prompt.token_ids:
+        raise InvalidSettings("The models here split this run's prompt otherwise: it cannot be continued with them.")

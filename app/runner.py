@@ -14,6 +14,7 @@ import gradio as gr
 
 from app.contest import Contest
 from app.engine import Ended, Engine, Event
+from app.explained import EXPLAINED, GONE, UNEXPECTED
 from app.lanes import Data
 from app.models import Models
 from app.requests import Pairs, Request, branch_of, check_request, race_of
@@ -23,27 +24,13 @@ from app.shelf import Shelf
 from app.shown import shown
 from app.surroundings import ZERO_GPU
 from decoding.lane import Lane
-from decoding.language_model import UnsupportedModel
-from decoding.pair import ModelPair, VocabularyMismatch
-from decoding.prompting import InvalidPrompt
+from decoding.pair import ModelPair
 from decoding.trace import Trace
-from decoding.trace_file import InvalidTrace
-from decoding.weights import WeightsError
 
 LOG = logging.getLogger(__name__)
 RACING = "Racing: the lane that has used the least time goes next."
 NOT_BEGUN = "Stopped before it began."
-UNEXPECTED = "Something unexpected went wrong on the server. What was written stays here; try again."
-GONE = "This run is not kept on the server any more: run it again, or open its downloaded traces."
 UPDATES_PER_SECOND = 10
-EXPLAINED = (  # errors that speak for themselves
-    InvalidPrompt,
-    InvalidSettings,
-    InvalidTrace,
-    WeightsError,
-    UnsupportedModel,
-    VocabularyMismatch,
-)
 
 Kind = Literal["ready", "busy", "done", "error"]
 

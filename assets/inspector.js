@@ -167,6 +167,8 @@ decodingExplorer.inspector = (() => {
     branches.setAttribute("role", "group");
     branches.setAttribute("aria-label", "Branch: go on from here with another token");
     panels.next.details.after(branches);
+    const search = decodingExplorer.bestBlocks.makeSearch((place) => trigger("submit", place), drawSoon);
+    panels.joint.details.after(search.box);
 
     const state = { run: "", lane: 0, step: 0, token: null, threshold: null, timer: null, ahead: 0 };
     let width = 0; // of a figure
@@ -303,6 +305,8 @@ decodingExplorer.inspector = (() => {
       setText(panels.beams.heading, rule === "mtjd" ? "Blocks found" : PANELS.beams.title);
       setText(panels.joint.heading, rule === "mtjd" ? "Joint law" : PANELS.joint.title);
       setText(panels.joint.note, step.bound ?? "");
+      const isJudged = lane().method === "mtad" && step.joints.length > 0;
+      search.show({ run: data.run, lane: state.lane, step: state.step }, isJudged && Boolean(trigger)); // a report cannot ask
       const residual = figuresOf(state.step).next.figure?.data.some(({ name }) => name === "residual");
       showLegend(panels.next, residual ? LEGENDS.resampled : LEGENDS.next);
       showTable(panels.joint, HEADS[rule] ?? [], step.verdicts);

@@ -1,4 +1,4 @@
-"""How far MTAD's blocks are from the best there are: its kept block against the target's most probable one of its length."""
+"""How far MTAD's blocks are from the best there are: such a block against the target's most probable one of its length."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from torch import Tensor
 
 from decoding.context import Context
 from decoding.language_model import LanguageModel
-from decoding.methods.best_first import best_blocks
+from decoding.methods.best_first import Path, best_blocks
 from decoding.methods.searched import SearchedTree
 from decoding.metrics import ratio
-from decoding.trace import Step, Trace
+from decoding.settings import DecodingSettings
+from decoding.trace import Trace, Verdict
 from decoding.warp import warp
 
 BUDGET = 400  # evaluations of one step's search
@@ -18,25 +19,27 @@ BUDGET = 400  # evaluations of one step's search
 
 @dataclass(frozen=True)
 class Gap:
-    """One step of MTAD beside exact MTJD over the same context and length.
+    """A block of MTAD beside exact MTJD over the same context and length.
 
     Attributes:
-        kept: joint log-probability under the target of the tokens that MTAD kept.
+        own: joint log-probability under the target of MTAD's block.
         best: that of the most probable block of as many tokens, or the largest found within the budget.
         bound: what the best of all cannot exceed; equal to `best` where that is proven.
+        block: the tokens of the best block; fewer than `length` if an end of text is among them.
         evaluations: prefixes scored to find it.
     """
 
     length: int
-    kept: float
+    own: float
     best: float
     bound: float
+    block: Path
     evaluations: int
 
     @property
     def nats(self) -> float:
-        """log P(x*) − log P(kept), not below 0 but for rounding."""
-        return self.best - self.kept
+        """log P(x*) − log P(block), not below 0 but for rounding."""
+        return self.best - self.own
 
     @property
     def is_proven(self) -> bool:
@@ -47,45 +50,46 @@ class Gap:
 def block_gap(
     context: Context,
     text: Sequence[int],
-    step: Step,
+    block: Sequence[Verdict],
     *,
     warp_law: Callable[[Tensor], Tensor],
     eos_ids: frozenset[int] = frozenset(),
     budget: int = BUDGET,
-) -> Gap | None:
-    """The gap of one step; None if it kept nothing.
+) -> Gap:
+    """The gap of a block that a step of MTAD judged: usually of that part which it kept.
 
     Args:
         context: the target's, fed a part of `text` that does not reach to its last token; it is fed all but what was searched.
         text: prompt and tokens before the step.
+        block: at least one token.
         warp_law: from (rows, vocabulary) log-laws to those that MTAD compared.
     """
-    accepted = [verdict for verdict in step.verdicts if verdict.accepted]
-    if not accepted:
-        return None
     tree = SearchedTree(context, list(text[len(context.tokens) :]), warp_law)
-    found = best_blocks(tree.laws_after, length=len(accepted), eos_ids=eos_ids, budget=budget)
+    found = best_blocks(tree.laws_after, length=len(block), eos_ids=eos_ids, budget=budget)
     context.cut(len(text))
     best = found.blocks[0].log_p
     return Gap(
-        length=len(accepted),
-        kept=accepted[-1].joint_log_p,
+        length=len(block),
+        own=block[-1].joint_log_p,
         best=best,
         bound=best if found.proven else found.bound,
+        block=found.blocks[0].path,
         evaluations=len(found.scored),
     )
 
 
 def trace_gaps(target: LanguageModel, trace: Trace, budget: int = BUDGET) -> Iterator[Gap | None]:
-    """The gap of every step of an MTAD trace, under the laws that its rule compared."""
-    context, text, settings = target.open(), list(trace.prompt.token_ids), trace.settings
-
-    def warp_law(log_laws: Tensor) -> Tensor:
-        return warp(log_laws, settings) if settings.temperature else log_laws
-
+    """The gap of every step of an MTAD trace, under the laws that its rule compared; None where it kept nothing."""
+    context, text, warp_law = target.open(), list(trace.prompt.token_ids), compared_law(trace.settings)
     for step in trace.steps:
-        yield block_gap(context, text, step, warp_law=warp_law, eos_ids=target.eos_ids, budget=budget)
+        kept = [verdict for verdict in step.verdicts if verdict.accepted]
+        yield block_gap(context, text, kept, warp_law=warp_law, eos_ids=target.eos_ids, budget=budget) if kept else None
         text += [token.token for token in step.emitted]
+
+
+def compared_law(settings: DecodingSettings) -> Callable[[Tensor], Tensor]:
+    """From log-laws to those that the rule of MTAD compares."""
+    return (lambda log_laws: warp(log_laws, settings)) if settings.temperature else (lambda log_laws: log_laws)
 
 
 @dataclass(frozen=True)

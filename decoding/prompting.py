@@ -41,14 +41,23 @@ def check_forced(pair: ModelPair, tokens: Sequence[int], settings: DecodingSetti
     Raises:
         InvalidPrompt: one of them is not in the vocabulary, or they leave no room for new ones.
     """
-    vocabulary = pair.target.vocabulary
-    if unknown := [token for token in tokens if not 0 <= token < vocabulary]:
-        raise InvalidPrompt(f"Token {unknown[0]} cannot be forced: the target's vocabulary has {vocabulary:,} tokens.")
+    check_vocabulary(pair, tokens)
     if len(tokens) >= settings.max_new_tokens:
         raise InvalidPrompt(
             f"{len(tokens):,} forced tokens leave nothing to decode within {settings.max_new_tokens:,} new tokens: "
             "ask for more new tokens, or branch earlier."
         )
+
+
+def check_vocabulary(pair: ModelPair, tokens: Sequence[int]) -> None:
+    """Check that the target knows these tokens.
+
+    Raises:
+        InvalidPrompt: it does not know one of them.
+    """
+    vocabulary = pair.target.vocabulary
+    if unknown := [token for token in tokens if not 0 <= token < vocabulary]:
+        raise InvalidPrompt(f"There is no token {unknown[0]}: the target's vocabulary has {vocabulary:,} tokens.")
 
 
 def _encode(pair: ModelPair, text: str, settings: DecodingSettings) -> list[int]:

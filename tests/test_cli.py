@@ -20,9 +20,9 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """Traces of the three methods, recorded by one `compare`."""
+    """Traces of all methods, recorded by one `compare`."""
     folder = tmp_path_factory.mktemp("traces") / "new" / "folder"
-    assert main(["compare", "--prompt", "Count to ten.", "--out", str(folder), *FEW]) == 0
+    assert main(["compare", "--methods", *METHODS, "--prompt", "Count to ten.", "--out", str(folder), *FEW]) == 0
     return folder
 
 
@@ -50,7 +50,7 @@ def test_compare_prints_a_table_and_writes_every_trace(capsys, tmp_path):
     assert status == 0
     assert sorted(path.stem for path in tmp_path.glob("*.json")) == ["1-single_token", "2-speculative", "3-mtad"]
     table = text[text.index("lane  ") :].splitlines()
-    assert [line.split("  ")[0] for line in table[1:]] == [method.title for method in METHODS.values()]
+    assert [line.split("  ")[0] for line in table[1:]] == ["Single-token sampling", "Speculative decoding", "MTAD"]
     assert all("not measured" in line for line in table[1:])
 
 

@@ -59,7 +59,7 @@ def test_a_place_that_is_not_there_is_refused(runner, lane, position):  # noqa: 
 
 def test_a_token_that_is_not_there_is_refused(runner):  # noqa: F811
     run, _ = finished(runner)
-    with pytest.raises(InvalidPrompt, match="cannot be forced"):
+    with pytest.raises(InvalidPrompt, match="There is no token"):
         runner.branch("me", run, MTAD, 3, 10**6)
 
 

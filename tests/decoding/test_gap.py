@@ -8,7 +8,7 @@ import pytest
 from decoding.cli import main
 from decoding.decode import decode
 from decoding.enumeration import Toys
-from decoding.gap import block_gap, summarise, trace_gaps
+from decoding.gap import block_gap, compared_law, summarise, trace_gaps
 from decoding.methods import METHODS
 from decoding.settings import DecodingSettings
 from decoding.streams import Streams
@@ -28,13 +28,13 @@ def test_the_gap_is_that_of_enumeration(seed, temperature):
     run = Toys(METHODS["mtad"].steps, target, draft, TEXT, made, frozenset({3})).run(Streams.seeded(seed, "gap"))
     context, text, compared = target.open(), TEXT, 0
     for step in METHODS["mtad"].steps(run):
-        gap = block_gap(
-            context, text, step, warp_law=run.warp if temperature else lambda laws: laws, eos_ids=frozenset({3})
-        )
-        kept = tuple(verdict.token for verdict in step.verdicts if verdict.accepted)
-        assert (gap is None) == (not kept)
-        if gap:
-            best = max(naive.chain_rule(p, text, len(kept), {3}).values())
+        verdicts = [verdict for verdict in step.verdicts if verdict.accepted]
+        kept = tuple(verdict.token for verdict in verdicts)
+        if kept:
+            gap = block_gap(context, text, verdicts, warp_law=compared_law(made), eos_ids=frozenset({3}))
+            blocks = naive.chain_rule(p, text, len(kept), {3})
+            best = max(blocks.values())
+            assert blocks[gap.block] == best
             assert gap.nats == pytest.approx(math.log(best) - math.log(naive.joint(p, text, kept)), abs=1e-12)
             assert gap.nats > -1e-12
             assert gap.is_proven
@@ -58,7 +58,6 @@ def test_the_command_prints_a_row_for_each_setting(capsys):
 
 
 def test_the_gaps_of_a_trace_follow_its_steps():
-
     pair = tiny_pair("Llama")
     trace = decode(
         "mtad", pair, PROMPT, DecodingSettings(temperature=0, max_new_tokens=12, draft_length=2, threshold=0.1)
