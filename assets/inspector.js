@@ -172,7 +172,10 @@ decodingExplorer.inspector = (() => {
 
     const state = { run: "", lane: 0, step: 0, token: null, threshold: null, timer: null, ahead: 0 };
     let width = 0; // of a figure
-    for (const panel of Object.values(panels)) panel.stage = decodingExplorer.stage(panel.figure, frame, drawSoon);
+    const picks = { next: ([token]) => branchWith(token) };
+    for (const [name, panel] of Object.entries(panels)) {
+      panel.stage = decodingExplorer.stage(panel.figure, frame, drawSoon, picks[name]);
+    }
     let data = { run: "", lanes: [] };
     let read = []; // by lane: its steps as far as they were opened
     let waiting = false;
@@ -331,14 +334,19 @@ decodingExplorer.inspector = (() => {
 
     function drawBranches(step, index) {
       const alternatives = step.choices[index]?.alternatives ?? [];
-      const place = { run: data.run, lane: state.lane, position: step.start + index };
       branches.hidden = !alternatives.length || !trigger; // in a report there is no server to ask
       branches.replaceChildren(
         make("span", "lead", "Branch with"),
         ...alternatives.map(([token, text]) =>
-          button("branch", text, `Go on from here with ${text}`, () => trigger("select", { ...place, token })),
+          button("branch", text, `Go on from here with ${text}`, () => branchWith(token)),
         ),
       );
+    }
+
+    // Goes on with another token in the place of the one that is looked at.
+    function branchWith(token) {
+      const step = stepAt(state.step);
+      trigger?.("select", { run: data.run, lane: state.lane, position: step.start + choiceIndex(step), token });
     }
 
     // By default the last token: the one that the target added.

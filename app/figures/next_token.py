@@ -17,7 +17,7 @@ EXACT = 5e-4  # less unlisted mass than this does not show
 def next_token(step: Step, depth: int, spell: Spell) -> Figure:
     """The most probable tokens at one of the step's emitted tokens; the one that was taken is marked ▸.
 
-    Bars are the warped laws p̃ and q̃; strokes are the unwarped p and q. Where a refused token was replaced, frames are the
+    Bars are the warped laws p̃ and q̃, with the alternatives' ids as their data; strokes are the unwarped p and q. Where a refused token was replaced, frames are the
     residual law that its replacement was drawn from.
     """
     taken = step.emitted[depth].token
@@ -26,8 +26,8 @@ def next_token(step: Step, depth: int, spell: Spell) -> Figure:
     aside = 0.0 if all(c.q is None for c in shown) else 0.21  # how far the two laws stand from a row's middle
     return {
         "data": [
-            _bars("p̃", [c.p_warped for c in shown], LIGHT["target"], -aside, shown, spell),
-            _bars("q̃", [c.q_warped for c in shown], LIGHT["draft"], aside, shown, spell),
+            _bars("p̃", [c.p_warped for c in shown], LIGHT["target"], -aside, shown, taken, spell),
+            _bars("q̃", [c.q_warped for c in shown], LIGHT["draft"], aside, shown, taken, spell),
             _strokes("p", [c.p for c in shown], -aside),
             _strokes("q", [c.q for c in shown], aside),
             *_residual_frames(step, depth, shown),
@@ -92,6 +92,7 @@ def _bars(
     colour: str,
     aside: float,
     shown: Sequence[Candidate],
+    taken: int,
     spell: Spell,
 ) -> Figure:
     return {
@@ -105,6 +106,7 @@ def _bars(
         "marker": {"color": colour},
         "hoverinfo": "text",
         "hovertext": [_hover(candidate, spell) for candidate in shown],
+        "customdata": [None if candidate.token == taken else [candidate.token] for candidate in shown],
     }
 
 

@@ -12,6 +12,13 @@ from tests.browser.conftest import Race, Server
 
 pytestmark = pytest.mark.browser
 KEEP = "#keeping .keep-button"
+SECOND_BAR = """() => {
+    const plot = document.querySelector(".inspector .next .plot:not(.behind)");
+    const { xaxis, yaxis } = plot._fullLayout;
+    const box = plot.getBoundingClientRect();
+    const x = box.left + xaxis._offset + xaxis.d2p(plot.data[0].x[1]) / 2;
+    return [yaxis.ticktext[1], x, box.top + yaxis._offset + yaxis.d2p(1)];
+}"""
 
 
 def titles(race: Race) -> list[str]:
@@ -108,6 +115,21 @@ def test_a_click_branches_off_a_run(race: Race):
     assert first.get_attribute("class").split()[:2] == ["token", "forced"]
     assert text.replace("·", " ") == first.inner_text().replace("·", " ")
     assert "put first by the reader" in race.page.inner_text(".inspector .words")
+
+
+def test_a_click_on_a_bar_branches_with_its_token(page: Page, server: Server):
+    race = Race(page, server).open("?prompt=plain&top_p=1&top_k=0&max_new_tokens=12")
+    race.wait_for_status("Restored from the link")
+    page.click("#run")
+    race.wait_for_status("Finished")
+    page.locator(".lane[data-lane='0'] .token").first.click()
+    page.wait_for_selector(".inspector[data-lane='0'][data-step='0']")
+    page.locator(".inspector .next .plot:not(.behind)").scroll_into_view_if_needed()
+    row, x, y = page.evaluate(SECOND_BAR)
+    page.mouse.click(x, y)
+    expect(page.locator(".lane h2").nth(3)).to_contain_text("Single-token sampling · branch at token 1")
+    race.wait_for_status("Finished: 12 tokens in 1 lane")
+    assert page.inner_text(".lane[data-lane='3'] .token").strip("· ") in row
 
 
 def test_a_link_restores_prompt_lanes_settings_and_step(race: Race, server: Server):
