@@ -2,13 +2,14 @@
 # make test   set everything up, lint, and run all tests (those in a browser too)
 # make lint   ruff and mypy
 # make audit  recompute every number of 240 traces without a cache (about an hour on two idle cores)
+# make bench  measure methods and peers on forty prompts (an hour and a half on two idle cores); goes on where it was ended
 # make examples  record the examples of assets/examples anew (ten minutes)
 # make clean  remove the virtual environment and caches
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test lint format audit examples weights browser clean
+.PHONY: run test lint format audit bench examples weights browser clean
 
 run: .venv/run.stamp weights
 	$(BIN)/python app.py
@@ -28,6 +29,9 @@ format: .venv/dev.stamp
 
 audit: .venv/dev.stamp weights
 	$(BIN)/python -m tests.audit
+
+bench: .venv/run.stamp weights
+	$(BIN)/python -m decoding bench --max-new-tokens 128
 
 examples: .venv/run.stamp weights
 	$(BIN)/python -m app.record

@@ -13,6 +13,11 @@ from typing import Any, get_args
 from pydantic import ValidationError
 from tqdm.auto import tqdm
 
+from decoding.bench.contestants import DEFAULT as CONTESTANTS
+from decoding.bench.peers import PEERS
+from decoding.bench.prompts import read_prompts
+from decoding.bench.run import Asked, plain_dtype, run_bench
+from decoding.bench.table import markdown, to_csv
 from decoding.decode import Decoding, decode
 from decoding.gap import GapSummary, summarise, trace_gaps
 from decoding.lane import DEFAULT_METHODS, Lane, Lanes, lane_titles
@@ -159,6 +164,32 @@ def gap_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def bench_command(options: argparse.Namespace) -> int:
+    """Measure methods and peers on the same prompts, in turn; what was measured stays in the folder, also if it is ended."""
+    asked = Asked(
+        contestants=tuple(options.contestant or CONTESTANTS),
+        prompts=read_prompts(options.prompts, options.per_kind)
+        if options.prompts
+        else read_prompts(per_kind=options.per_kind),
+        seeds=tuple(range(options.seeds)),
+        settings=_settings(options),
+    )
+    options.out.mkdir(parents=True, exist_ok=True)
+    target, draft = options.target or PRESETS[options.preset].target, options.draft or PRESETS[options.preset].draft
+    device, dtype = options.device, plain_dtype(options.device)
+    plain = ModelPair.load(target, draft, device=device, dtype=dtype)
+    bench = run_bench(asked, ModelPair.load(target, draft, device=device), plain, options.out)
+    if bench:
+        for name, text in (
+            ("bench.json", bench.model_dump_json()),
+            ("bench.csv", to_csv(bench)),
+            ("bench.md", markdown(bench)),
+        ):
+            (options.out / name).write_text(text, encoding="utf-8")
+        print(bench.model_dump_json() if options.json else markdown(bench))
+    return 0
+
+
 def fetch_command(options: argparse.Namespace) -> int:
     """Bring the weights of a pair to this machine, so that later runs need no network."""
     sources = [options.target or PRESETS[options.preset].target, options.draft or PRESETS[options.preset].draft]
@@ -218,6 +249,27 @@ def _parser() -> argparse.ArgumentParser:
     _add_models(gap)
     _add_settings(gap)
 
+    bench = _command(commands, "bench", bench_command)
+    bench.add_argument(
+        "--contestant",
+        action="append",
+        metavar="NAME[,SETTING=VALUE…]",
+        help=f"a method, or a peer: {', '.join(PEERS)}; may be given several times (default: {'; '.join(CONTESTANTS)})",
+    )
+    bench.add_argument("--prompts", type=Path, metavar="FILE", help="a JSON object of lists of prompts, by kind")
+    bench.add_argument("--per-kind", type=int, metavar="N", help="use only the first N prompts of each kind")
+    bench.add_argument("--seeds", type=int, default=1, metavar="N", help="seeds 0 to N − 1 (default: %(default)s)")
+    bench.add_argument(
+        "--out",
+        type=Path,
+        default=Path("build/bench"),
+        metavar="FOLDER",
+        help="where results are kept (default: %(default)s)",
+    )
+    bench.add_argument("--device", metavar="DEVICE", help="cpu, cuda, … (default: a GPU if there is one)")
+    _add_models(bench)
+    _add_settings(bench, without=("seed",))
+
     fetch = _command(commands, "fetch", fetch_command)
     _add_models(fetch)
     return parser
@@ -246,10 +298,12 @@ def _add_models(command: argparse.ArgumentParser, *, preset: bool = True) -> Non
     group.add_argument("--draft", metavar="SOURCE", help="the draft, instead of the known one")
 
 
-def _add_settings(command: argparse.ArgumentParser) -> None:
+def _add_settings(command: argparse.ArgumentParser, without: Sequence[str] = ()) -> None:
     """One flag per setting, named, described and bounded by the settings themselves."""
     group = command.add_argument_group("settings")
     for name, field in DecodingSettings.model_fields.items():
+        if name in without:
+            continue
         flag = f"--{name.replace('_', '-')}"
         description = f"{field.description} (default: {field.default})"
         if name == "stop":
@@ -265,7 +319,7 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
 
 def _settings(options: argparse.Namespace) -> DecodingSettings:
     given = {
-        name: getattr(options, name) for name in DecodingSettings.model_fields if getattr(options, name) is not None
+        name: value for name in DecodingSettings.model_fields if (value := getattr(options, name, None)) is not None
     }
     try:
         return DecodingSettings.model_validate(given)

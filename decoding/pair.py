@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+import torch
 from transformers import PreTrainedTokenizerBase
 
 from decoding.language_model import LanguageModel
@@ -38,10 +39,17 @@ class ModelPair:
         return cls(replace(target, vocabulary=shared), replace(draft, vocabulary=shared))
 
     @classmethod
-    def load(cls, target: str, draft: str | None = None, *, device: str | None = None) -> "ModelPair":
+    def load(
+        cls,
+        target: str,
+        draft: str | None = None,
+        *,
+        device: str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> "ModelPair":
         """Load both by source; see `LanguageModel.load` and `ModelPair.of` for the errors."""
-        loaded = LanguageModel.load(target, device=device)
-        return cls.of(loaded, LanguageModel.load(draft, device=device) if draft else None)
+        loaded = LanguageModel.load(target, device=device, dtype=dtype)
+        return cls.of(loaded, LanguageModel.load(draft, device=device, dtype=dtype) if draft else None)
 
     @property
     def context_length(self) -> int:
