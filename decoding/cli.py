@@ -21,7 +21,7 @@ from decoding.bench.table import markdown, to_csv
 from decoding.decode import Decoding, decode
 from decoding.gap import GapSummary, summarise, trace_gaps
 from decoding.lane import DEFAULT_METHODS, Lane, Lanes, lane_titles
-from decoding.language_model import UnsupportedModel
+from decoding.language_model import DTYPES, UnsupportedModel
 from decoding.methods import METHODS
 from decoding.pair import ModelPair, VocabularyMismatch
 from decoding.presets import DEFAULT_PRESET, PRESETS
@@ -108,16 +108,19 @@ def compare_command(options: argparse.Namespace) -> int:
 def replay_command(options: argparse.Namespace) -> int:
     """Run the traces of a file again with the same models; status 0 only if every step is reproduced."""
     traces = _read_traces(options.trace)
-    pairs: dict[tuple[str, str | None], ModelPair] = {}
+    pairs: dict[tuple[str | None, ...], ModelPair] = {}
     differ = False
     for number, trace in enumerate(traces, start=1):
         target = options.target or _known(trace.target.source, "--target")
         draft = options.draft or (_known(trace.draft.source, "--draft") if trace.draft else None)
-        if (target, draft) not in pairs:
-            pairs[target, draft] = ModelPair.load(target, draft)
+        dtype = options.dtype if options.dtype != "auto" or trace.target.dtype not in DTYPES else trace.target.dtype
+        device = "cpu" if trace.target.device == "cpu" else None
+        wanted = (target, draft, dtype, device)
+        if wanted not in pairs:
+            pairs[wanted] = ModelPair.load(target, draft, dtype=dtype, device=device)
         outcomes = list(
             tqdm(
-                replay(trace, pairs[target, draft]),
+                replay(trace, pairs[wanted]),
                 total=len(trace.steps),
                 unit="step",
                 file=sys.stderr,
@@ -178,7 +181,7 @@ def bench_command(options: argparse.Namespace) -> int:
     target, draft = options.target or PRESETS[options.preset].target, options.draft or PRESETS[options.preset].draft
     device, dtype = options.device, plain_dtype(options.device)
     plain = ModelPair.load(target, draft, device=device, dtype=dtype)
-    bench = run_bench(asked, ModelPair.load(target, draft, device=device), plain, options.out)
+    bench = run_bench(asked, ModelPair.load(target, draft, device=device, dtype=options.dtype), plain, options.out)
     if bench:
         for name, text in (
             ("bench.json", bench.model_dump_json()),
@@ -271,7 +274,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_settings(bench, without=("seed",))
 
     fetch = _command(commands, "fetch", fetch_command)
-    _add_models(fetch)
+    _add_models(fetch, dtype=False)
     return parser
 
 
@@ -286,7 +289,7 @@ def _add_prompt(command: argparse.ArgumentParser) -> None:
     command.add_argument("--prompt", required=True, metavar="TEXT", help="the prompt; '-' reads it from stdin")
 
 
-def _add_models(command: argparse.ArgumentParser, *, preset: bool = True) -> None:
+def _add_models(command: argparse.ArgumentParser, *, preset: bool = True, dtype: bool = True) -> None:
     group = command.add_argument_group(
         "models", "a source is a local folder, a Hub repository id or a packaged model's name"
     )
@@ -296,6 +299,13 @@ def _add_models(command: argparse.ArgumentParser, *, preset: bool = True) -> Non
         )
     group.add_argument("--target", metavar="SOURCE", help="the target, instead of the known one")
     group.add_argument("--draft", metavar="SOURCE", help="the draft, instead of the known one")
+    if dtype:
+        group.add_argument(
+            "--dtype",
+            choices=["auto", *DTYPES],
+            default="auto",
+            help="how weights are kept; auto is what is fast here, or what a trace says",
+        )
 
 
 def _add_settings(command: argparse.ArgumentParser, without: Sequence[str] = ()) -> None:
@@ -356,7 +366,7 @@ def _load(options: argparse.Namespace, *, preset: str, needs_draft: bool) -> Mod
     target, draft = PRESETS[preset].target, PRESETS[preset].draft
     if preset == options.preset:
         target, draft = options.target or target, options.draft or draft
-    return ModelPair.load(target, draft if needs_draft else None)
+    return ModelPair.load(target, draft if needs_draft else None, dtype=options.dtype)
 
 
 def _known(source: str, flag: str) -> str:

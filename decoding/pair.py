@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-import torch
 from transformers import PreTrainedTokenizerBase
 
 from decoding.language_model import LanguageModel
@@ -45,7 +44,7 @@ class ModelPair:
         draft: str | None = None,
         *,
         device: str | None = None,
-        dtype: torch.dtype | None = None,
+        dtype: str = "auto",
     ) -> "ModelPair":
         """Load both by source; see `LanguageModel.load` and `ModelPair.of` for the errors."""
         loaded = LanguageModel.load(target, device=device, dtype=dtype)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
-from torch import nn
 
 READ_BYTES = 256 * 1024 * 1024  # far more than any cache holds
 MATRIX = 1024
@@ -65,8 +64,3 @@ def floor_seconds(rates: Rates, weight_bytes: int, parameters: int, tokens: floa
 def flops(parameters: int, tokens: float) -> float:
     """Floating-point operations of a pass, estimated: one multiplication and one addition per weight and token."""
     return 2.0 * parameters * tokens
-
-
-def weight_bytes(model: nn.Module) -> int:
-    """Bytes of all weights, each tensor once: what a pass has to read at least."""
-    return sum(tensor.numel() * tensor.element_size() for tensor in {id(p): p for p in model.parameters()}.values())

@@ -15,7 +15,8 @@ from decoding.bench.machine import this_machine
 from decoding.bench.measure import Checkpoint, jobs, measure
 from decoding.bench.prompts import BenchPrompt
 from decoding.bench.record import Bench, Outcome, Plan
-from decoding.bench.roofline import measure_rates, weight_bytes
+from decoding.bench.roofline import measure_rates
+from decoding.language_model import half_dtype
 from decoding.pair import ModelPair
 from decoding.settings import DecodingSettings
 
@@ -56,8 +57,8 @@ def run_bench(asked: Asked, pair: ModelPair, plain: ModelPair, folder: Path) -> 
         titles=tuple(one.title for one in taking_part),
         machine=this_machine(device, state.num_processes),
         rates=rates,
-        weight_bytes={"target": weight_bytes(pair.target.model)}
-        | ({"draft": weight_bytes(pair.draft.model)} if pair.draft else {}),
+        weight_bytes={"target": pair.target.weights.pass_bytes}
+        | ({"draft": pair.draft.weights.pass_bytes} if pair.draft else {}),
         outcomes=tuple(sorted(outcomes, key=lambda o: order[o.prompt, o.seed, o.contestant])),
     )
 
@@ -82,7 +83,7 @@ def _plan(asked: Asked, pair: ModelPair, plain: ModelPair) -> Plan:
         settings=asked.settings,
         target=pair.target.info,
         draft=pair.draft.info if pair.draft else None,
-        plain_dtype=str(plain.target.model.dtype).removeprefix("torch."),
+        plain_dtype=plain.target.weights.dtype,
     )
 
 
@@ -91,7 +92,7 @@ def _checkpoint_name(state: PartialState) -> str:
     return f"checkpoint{shares}.jsonl"
 
 
-def plain_dtype(device: str | None) -> torch.dtype:
+def plain_dtype(device: str | None) -> str:
     """The dtype that transformers' models are commonly run in: float32 on a CPU, half precision on a GPU."""
     on_gpu = torch.cuda.is_available() if device is None else device != "cpu"
-    return torch.bfloat16 if on_gpu and torch.cuda.is_bf16_supported() else torch.float16 if on_gpu else torch.float32
+    return half_dtype() if on_gpu else "float32"

@@ -75,6 +75,6 @@ def test_files_are_trace_files_that_anybody_can_open():
 @pytest.mark.slow
 def test_an_example_is_reproduced_by_the_real_pair():
     preset = PRESETS[DEFAULT_PRESET]
-    pair = ModelPair.load(preset.target, preset.draft)
     trace = min((trace for name in NAMES for trace in recording(name).traces[1:]), key=lambda trace: len(trace.steps))
+    pair = ModelPair.load(preset.target, preset.draft, device="cpu", dtype=trace.target.dtype)
     assert set(replay(trace, pair)) == {None}

@@ -5,7 +5,7 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from decoding.language_model import LanguageModel
+from decoding.language_model import LanguageModel, Weights
 from decoding.pair import ModelPair
 
 VOCABULARY = 60
@@ -68,7 +68,7 @@ def tiny_pair(architecture: str, noise: float = 0.1, seed: int = 0) -> ModelPair
 
 def as_language_model(model: PreTrainedModel, source: str = "tiny", tokenizer_size: int = VOCABULARY) -> LanguageModel:
     size = min(tokenizer_size, model.config.vocab_size)
-    return LanguageModel(model, tiny_tokenizer(tokenizer_size), source, size)
+    return LanguageModel(model, tiny_tokenizer(tokenizer_size), source, size, Weights.of(model))
 
 
 PROMPT = " ".join(f"w{i}" for i in (3, 1, 4, 15, 9, 26, 5, 35, 8, 9, 7, 9, 32, 38))

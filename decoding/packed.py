@@ -1,0 +1,81 @@
+"""Weights packed in float16 for the CPU, behind activations in float32.
+
+A CPU spends a forward pass reading weights: half the bytes take half the time, and FBGEMM's kernel for few rows is far
+quicker than that for float32. Every token's result stays its own (int8's does not: it scales activations over the block).
+"""
+
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+PACKED = "float16-packed"
+
+
+class PackedLinear(nn.Module):
+    """x Wᵀ + b, with W and b packed in float16.
+
+    Args:
+        weight: (out, in), float32.
+        bias: (out,), float32.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self._packed = torch.ops.quantized.linear_prepack_fp16(weight.detach(), None if bias is None else bias.detach())
+
+    def forward(self, activations: Tensor) -> Tensor:
+        """(…, in) to (…, out), float32."""
+        return torch.ops.quantized.linear_dynamic_fp16(activations, self._packed)  # type: ignore[no-any-return]
+
+
+class HalfEmbedding(nn.Module):
+    """An embedding that is kept in float16 and read as float32.
+
+    Args:
+        weight: (vocabulary, width), float32.
+    """
+
+    weight: Tensor
+
+    def __init__(self, weight: Tensor, padding_idx: int | None = None) -> None:
+        super().__init__()
+        self.padding_idx = padding_idx
+        self.register_buffer("weight", weight.detach().half())
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """(…) ids to (…, width), float32."""
+        return functional.embedding(ids, self.weight).float()
+
+
+@cache
+def can_pack() -> bool:
+    """Whether this machine's torch has the kernel, and the kernel computes what it should."""
+    linear = nn.Linear(8, 4)
+    ones = torch.ones(2, 8)
+    try:
+        packed = PackedLinear(linear.weight, linear.bias)(ones)
+    except (RuntimeError, NotImplementedError, AttributeError):
+        return False
+    return torch.allclose(packed, linear(ones), atol=1e-2)
+
+
+def pack(model: PreTrainedModel) -> PreTrainedModel:
+    """Pack a float32 model's linear layers, its head too, in place. Its input embedding is halved where nothing is added to it.
+
+    Raises:
+        RuntimeError: this machine cannot; see `can_pack`.
+    """
+    embedding = model.get_input_embeddings()
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, nn.Linear):
+                setattr(parent, name, PackedLinear(child.weight, child.bias))
+            elif isinstance(child, Conv1D):
+                setattr(parent, name, PackedLinear(child.weight.T.contiguous(), child.bias))
+            elif child is embedding and type(child) is nn.Embedding:
+                setattr(parent, name, HalfEmbedding(child.weight, child.padding_idx))
+    return model
