@@ -9,9 +9,10 @@ import json
 from pathlib import Path
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM, PreTrainedModel
+from transformers import AutoConfig, LlamaForCausalLM, PreTrainedModel
 
 from decoding.weights import locate
 
@@ -53,8 +54,11 @@ def is_joined(folder: Path) -> bool:
     return config.is_file() and LENDER_KEY in json.loads(config.read_text(encoding="utf-8"))
 
 
-def load_joined(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+def load_joined(folder: Path, dtype: torch.dtype | None) -> PreTrainedModel:
     """The model in `folder`, joined with the embeddings of the model it names.
+
+    Args:
+        dtype: of its weights; None leaves that as its file has it.
 
     Returns:
         A LlamaForCausalLM on the CPU whose logits span the whole vocabulary.
@@ -64,7 +68,9 @@ def load_joined(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
         KeyError, ValueError, RuntimeError: the files do not fit together.
     """
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    own = {name: weight.to(dtype) for name, weight in load_file(folder / "model.safetensors").items()}
+    own = load_file(folder / "model.safetensors")
+    dtype = dtype or own[HEAD_MAP].dtype
+    own = {name: weight.to(dtype) for name, weight in own.items()}
     ids, head_map = own.pop(HEAD_IDS).long(), own.pop(HEAD_MAP)
     embeddings = borrowed_embeddings(getattr(config, LENDER_KEY), dtype)
     model = LlamaForCausalLM._from_config(config, dtype=dtype)
@@ -75,8 +81,7 @@ def load_joined(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
 
 
 def borrowed_embeddings(source: str, dtype: torch.dtype) -> Tensor:
-    """(vocabulary, width), the input embeddings of the model named by `source`."""
-    lender = AutoModelForCausalLM.from_pretrained(
-        locate(source), dtype=dtype, use_safetensors=True, local_files_only=True
-    )
-    return lender.get_input_embeddings().weight.detach()
+    """(vocabulary, width), the input embeddings of the model named by `source`; nothing else of it is read."""
+    with safe_open(locate(source) / "model.safetensors", framework="pt") as weights:
+        (name,) = (key for key in weights.keys() if key.endswith(EMBEDDINGS))  # noqa: SIM118 - it is no mapping
+        return weights.get_tensor(name).to(dtype)

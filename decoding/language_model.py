@@ -23,7 +23,7 @@ from decoding.trace import ModelInfo
 from decoding.weights import WeightsError, locate
 
 CUTTABLE = {"full_attention", "sliding_attention"}
-DTYPES = {PACKED: torch.float32, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+DTYPES = {PACKED: None, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 class UnsupportedModel(Exception):
@@ -155,16 +155,16 @@ def _refuse_unless_kept(dtype: str, device: str) -> None:
         raise UnsupportedModel(f"Weights cannot be kept as {PACKED}: {where}. Choose float32.")
 
 
-def _load_joined(folder: Path, device: str, dtype: torch.dtype) -> PreTrainedModel:
+def _load_joined(folder: Path, device: str, dtype: torch.dtype | None) -> PreTrainedModel:
     return load_joined(folder, dtype).to("cuda" if device == "auto" else device)  # too small to spread
 
 
-def _load_plain(folder: Path, device: str, dtype: torch.dtype) -> PreTrainedModel:
+def _load_plain(folder: Path, device: str, dtype: torch.dtype | None) -> PreTrainedModel:
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
     if config.is_encoder_decoder or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise UnsupportedModel(f"{folder.name} is a {config.model_type} model, not a causal language model.")
     return AutoModelForCausalLM.from_pretrained(
-        folder, dtype=dtype, device_map=device, use_safetensors=True, local_files_only=True
+        folder, dtype=dtype or "auto", device_map=device, use_safetensors=True, local_files_only=True
     )
 
 

@@ -19,13 +19,14 @@ class PackedLinear(nn.Module):
     """x Wᵀ + b, with W and b packed in float16.
 
     Args:
-        weight: (out, in), float32.
-        bias: (out,), float32.
+        weight: (out, in).
+        bias: (out,).
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
-        self._packed = torch.ops.quantized.linear_prepack_fp16(weight.detach(), None if bias is None else bias.detach())
+        whole = weight.detach().float().contiguous()
+        self._packed = torch.ops.quantized.linear_prepack_fp16(whole, None if bias is None else bias.detach().float())
 
     def forward(self, activations: Tensor) -> Tensor:
         """(…, in) to (…, out), float32."""
@@ -36,7 +37,7 @@ class HalfEmbedding(nn.Module):
     """An embedding that is kept in float16 and read as float32.
 
     Args:
-        weight: (vocabulary, width), float32.
+        weight: (vocabulary, width).
     """
 
     weight: Tensor
@@ -44,7 +45,7 @@ class HalfEmbedding(nn.Module):
     def __init__(self, weight: Tensor, padding_idx: int | None = None) -> None:
         super().__init__()
         self.padding_idx = padding_idx
-        self.register_buffer("weight", weight.detach().half())
+        self.register_buffer("weight", weight.detach().half().clone())  # its file is not to stay mapped
 
     def forward(self, ids: Tensor) -> Tensor:
         """(…) ids to (…, width), float32."""
@@ -64,7 +65,9 @@ def can_pack() -> bool:
 
 
 def pack(model: PreTrainedModel) -> PreTrainedModel:
-    """Pack a float32 model's linear layers, its head too, in place. Its input embedding is halved where nothing is added to it.
+    """Pack a model's linear layers, its head too, in place; what is not packed becomes float32.
+
+    Its weights may come in any dtype. An embedding of the usual kind is kept in float16 too.
 
     Raises:
         RuntimeError: this machine cannot; see `can_pack`.
@@ -75,7 +78,9 @@ def pack(model: PreTrainedModel) -> PreTrainedModel:
             if isinstance(child, nn.Linear):
                 setattr(parent, name, PackedLinear(child.weight, child.bias))
             elif isinstance(child, Conv1D):
-                setattr(parent, name, PackedLinear(child.weight.T.contiguous(), child.bias))
+                setattr(parent, name, PackedLinear(child.weight.T, child.bias))
             elif child is embedding and type(child) is nn.Embedding:
                 setattr(parent, name, HalfEmbedding(child.weight, child.padding_idx))
+    for rest in model.parameters():
+        rest.data = rest.data.float()
     return model
