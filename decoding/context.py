@@ -13,7 +13,9 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel
+from transformers import PreTrainedModel
+
+from decoding.slots import slot_cache
 
 TRUNK = -1  # the parent of a node that follows the trunk directly
 
@@ -73,9 +75,7 @@ class CachedContext:
         self._before_pass = before_pass
         self._nodes: list[int] = []
         self._parents: list[int] = []
-        # Without a config every layer keeps the whole text, sliding-window ones too: what lies outside a window is
-        # masked, and a cut can bring it back into view.
-        self._cache = DynamicCache()
+        self._cache = slot_cache()
 
     def feed(self, tokens: Sequence[int], last: int = 1) -> Tensor:
         if self._nodes:
@@ -97,7 +97,7 @@ class CachedContext:
             raise ValueError(f"nodes {list(path)} are not a path from the trunk")
         trunk = len(self.tokens)
         self.tokens += [self._nodes[node] for node in path]
-        self._keep_slots([*range(trunk), *(trunk + node for node in path)])
+        self._keep_nodes(trunk, path)
 
     def cut(self, length: int) -> None:
         if length > len(self.tokens):
@@ -163,11 +163,12 @@ class CachedContext:
         slots = torch.tensor([*range(trunk), *(trunk + depth for depth in depths)])
         return torch.tensor(positions)[:, None] - slots
 
-    def _keep_slots(self, slots: Sequence[int]) -> None:
-        for layer in self._cache.layers:
-            index = torch.tensor(slots, device=layer.keys.device)
-            layer.keys = layer.keys.index_select(-2, index)
-            layer.values = layer.values.index_select(-2, index)
+    def _keep_nodes(self, trunk: int, path: Sequence[int]) -> None:
+        if list(path) == list(range(len(path))):  # they stand where they are to stand
+            self._cache.crop(len(path) - len(self._nodes))
+        else:
+            for layer in self._cache.layers:
+                layer.keep(trunk, torch.tensor(path, device=layer.keys.device) + trunk)
         self._nodes, self._parents = [], []
 
 
