@@ -4,6 +4,7 @@ A CPU spends a forward pass reading weights: half the bytes take half the time, 
 quicker than that for float32. Every token's result stays its own (int8's does not: it scales activations over the block).
 """
 
+from collections.abc import Callable
 from functools import cache
 
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
+
+from decoding.fused import fused
 
 PACKED = "float16-packed"
 
@@ -73,14 +76,26 @@ def pack(model: PreTrainedModel) -> PreTrainedModel:
         RuntimeError: this machine cannot; see `can_pack`.
     """
     embedding = model.get_input_embeddings()
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            if isinstance(child, nn.Linear):
-                setattr(parent, name, PackedLinear(child.weight, child.bias))
-            elif isinstance(child, Conv1D):
-                setattr(parent, name, PackedLinear(child.weight.T, child.bias))
-            elif child is embedding and type(child) is nn.Embedding:
-                setattr(parent, name, HalfEmbedding(child.weight, child.padding_idx))
+
+    def packed(module: nn.Module) -> nn.Module | None:
+        if isinstance(module, nn.Linear):
+            return PackedLinear(module.weight, module.bias)
+        if isinstance(module, Conv1D):
+            return PackedLinear(module.weight.T, module.bias)
+        if module is embedding and type(module) is nn.Embedding:  # others do more than look up
+            return HalfEmbedding(module.weight, module.padding_idx)
+        return None
+
+    _replace(model, fused)
+    _replace(model, packed)
     for rest in model.parameters():
         rest.data = rest.data.float()
     return model
+
+
+def _replace(model: nn.Module, other: Callable[[nn.Module], nn.Module | None]) -> None:
+    """Put in the place of each module inside `model` what `other` gives for it, if anything."""
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if replacement := other(child):
+                setattr(parent, name, replacement)
