@@ -2,7 +2,7 @@
 
 import torch
 from torch import Tensor
-from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+from transformers import TemperatureLogitsWarper, TopPLogitsWarper
 
 from decoding.settings import DecodingSettings
 
@@ -21,18 +21,30 @@ def warp(log_laws: Tensor, settings: DecodingSettings) -> Tensor:
     if settings.temperature == 0:
         return _one_hot(most_probable(log_laws), log_laws)
     no_ids = torch.empty(len(log_laws), 0, dtype=torch.long)  # these warpers do not look at the text
-    warpers = LogitsProcessorList()
+    laws = log_laws
     if settings.temperature != 1:
-        warpers.append(TemperatureLogitsWarper(float(settings.temperature)))
-    if settings.top_k:
-        warpers.append(TopKLogitsWarper(settings.top_k))
-    laws = warpers(no_ids, log_laws)
+        laws = TemperatureLogitsWarper(float(settings.temperature))(no_ids, laws)
+    if not settings.top_k and settings.top_p == 1:
+        return laws.log_softmax(-1)
+    support, ids = _top_k(laws, settings.top_k)
     if settings.top_p < 1:
-        # The warper sorts what it is given; only the support needs it, and that is small after top-k.
-        support, ids = laws.topk(int(laws.isfinite().sum(-1).max()))
-        kept = TopPLogitsWarper(settings.top_p)(no_ids, support)
-        laws = torch.full_like(laws, -torch.inf).scatter(-1, ids, kept)
-    return laws.log_softmax(-1)
+        support = TopPLogitsWarper(settings.top_p)(no_ids, support)
+    return torch.full_like(laws, -torch.inf).scatter(-1, ids, support.log_softmax(-1))
+
+
+def _top_k(laws: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest values of each row and whatever equals the last of them, sorted, with their ids; all if k is 0.
+
+    All that follows works on these few. Rows with fewer are filled up with −∞; equals all stay, as transformers' warper has it.
+    """
+    size = laws.shape[-1]
+    support, ids = laws.topk(min(k or size, size))
+    last = support[..., -1:]
+    widest = int((laws >= last).sum(-1).max()) if k else size
+    if widest > support.shape[-1]:
+        support, ids = laws.topk(widest)
+        support = support.masked_fill(support < last, -torch.inf)
+    return support, ids
 
 
 def most_probable(log_laws: Tensor) -> Tensor:
