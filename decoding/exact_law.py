@@ -17,7 +17,8 @@ from decoding.methods.acceptance import kept_prefix
 Text = tuple[int, ...]
 Law = tuple[float, ...]
 TextLaw = dict[Text, float]
-MOST_DRAWS = 20_000  # sets of beams that a step may lead through
+MOST_DRAWS = 10_000  # ways in which the beams of a step may be drawn
+TOO_MANY = "These beams can be drawn in too many ways to go through: take fewer beams, symbols or drafted tokens."
 ROUNDING = 1e-6  # how far the sum of a row may be from 1
 
 
@@ -184,6 +185,7 @@ def _chosen_blocks(q: Chain, given: Text, length: int, width: int, sampled: bool
     A beam's weight in the pool is proportional to its joint probability, so equals are drawn first equally often.
     """
     states: dict[tuple[Text, ...], float] = {((),): 1.0}
+    ways = 0
     for _ in range(length):
         grown: dict[tuple[Text, ...], float] = defaultdict(float)
         for beams, weight in states.items():
