@@ -194,10 +194,9 @@ def _chosen_blocks(q: Chain, given: Text, length: int, width: int, sampled: bool
             picked = _distinct_draws(weights, width) if sampled else {_largest(weights, width): 1.0}
             for indices, share in picked.items():
                 grown[tuple(pool[i] for i in indices)] += weight * share
-        if len(grown) > MOST_DRAWS:
-            raise TooManyDraws(
-                "These beams can be drawn in too many ways: take fewer beams, symbols or drafted tokens."
-            )
+            ways += len(picked)
+            if ways > MOST_DRAWS:
+                raise TooManyDraws(TOO_MANY)
         states = grown
     chosen: TextLaw = defaultdict(float)
     for beams, weight in states.items():
@@ -230,9 +229,7 @@ def _distinct_draws(weights: Sequence[float], count: int) -> dict[tuple[int, ...
                 if i not in drawn:
                     more[tuple(sorted((*drawn, i)))] += weight * weights[i] / left
         if len(more) > MOST_DRAWS:
-            raise TooManyDraws(
-                "These beams can be drawn in too many ways: take fewer beams, symbols or drafted tokens."
-            )
+            raise TooManyDraws(TOO_MANY)
         draws = more
     return dict(draws)
 
