@@ -9,13 +9,14 @@ from typing import Any
 
 from app.figures.beams import MOST_BLOCKS, beams
 from app.figures.blocks import block_text, blocks, shown_ranks, state, written_rank
-from app.figures.joint import joint
+from app.figures.joint import Rule, joint
 from app.figures.next_token import next_token, overlap, residual, shown_candidates
 from app.figures.style import DARK, HEIGHT, LIGHT, exchange, template
 from app.figures.text import Spell, number, one_line, probability, ratio, shorten
 from app.lanes import LaneView, Spelling
 from app.step_words import Telling, words
 from app.tokens import show_token
+from decoding.settings import DecodingSettings
 from decoding.trace import Candidate, Step, Verdict
 
 Data = dict[str, Any]
@@ -58,22 +59,23 @@ def pack(step: Step, telling: Telling) -> str:
     """All that the page shows of a step, as JSON text: gradio walks through data at every update, but not through text."""
     settings, spell = telling.settings, telling.spell
     joints = _joints(step, telling)
+    rule = _rule(telling.method, settings)
     shown = {
         "words": words(step, telling),
         "start": step.start,
         "kept": sum(verdict.accepted for verdict in step.verdicts),
         "beams": beams(step, spell, length=settings.draft_length, width=_width(telling)),
-        "joint": joint(step, length=settings.draft_length, bar=telling.bar) or blocks(step, spell),
+        "joint": joint(step, rule, length=settings.draft_length) or blocks(step, spell),
         "joints": [[_null(best.joint_log_p), _null(best.bar)] for best in joints],
         "ends": [best.token in telling.eos_ids for best in joints],
-        "verdicts": block_table(step, spell) if step.search else verdict_table(step.verdicts, spell),
-        "bound": bound_note(step),
+        "verdicts": block_table(step, spell) if step.search else verdict_table(step.verdicts, rule, spell),
+        "bound": bound_note(step) if telling.method == "mtad" else "",
         "choices": [_choice(step, depth, spell) for depth in range(len(step.emitted))],
     }
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def verdict_table(verdicts: Sequence[Verdict], spell: Spell) -> list[list[str]]:
+def verdict_table(verdicts: Sequence[Verdict], rule: Rule, spell: Spell) -> list[list[str]]:
     """A row for each depth: depth, token, q, p, joint Q and P, what was compared with what, and the outcome."""
     return [
         [
@@ -83,7 +85,7 @@ def verdict_table(verdicts: Sequence[Verdict], spell: Spell) -> list[list[str]]:
             probability(verdict.log_p),
             probability(verdict.joint_log_q),
             probability(verdict.joint_log_p),
-            *_comparison(verdict),
+            *_comparison(verdict, rule),
             _outcome(verdict),
         ]
         for verdict in verdicts
@@ -172,13 +174,16 @@ def _telling(view: LaneView) -> Telling:
     return Telling(view.lane.method, view.lane.settings, visible(view.spelling), view.spelling.eos)
 
 
+def _rule(method: str, settings: DecodingSettings) -> Rule:
+    return "tree" if method == "mtad" and settings.tree_verification else method
+
+
 def _lane(view: LaneView, packed: Sequence[str]) -> Data:
     threshold = view.lane.settings.threshold if view.lane.method == "mtad" else None
-    rule = "tree" if threshold and view.lane.settings.tree_verification else view.lane.method
     return {
         "title": view.title,
         "method": view.lane.method,
-        "rule": rule,
+        "rule": _rule(view.lane.method, view.lane.settings),
         "threshold": threshold,
         "steps": list(packed),
     }
@@ -222,10 +227,12 @@ def _note(step: Step, depth: int) -> str:
     return note if left is None else f"{note} In the residual the token has {number(left[0])}."
 
 
-def _comparison(verdict: Verdict) -> tuple[str, str]:
-    if verdict.threshold is not None:
-        return number(ratio(verdict.joint_log_p, verdict.joint_log_q)), number(verdict.threshold)
-    return number(ratio(verdict.log_p, verdict.log_q)), _figure(verdict.uniform)
+def _comparison(verdict: Verdict, rule: Rule) -> tuple[str, ...]:
+    """What was compared and what with; of typical acceptance the former is p, which has a column already."""
+    if rule == "speculative":
+        return number(ratio(verdict.log_p, verdict.log_q)), _figure(verdict.uniform)
+    bar = number(verdict.threshold or 0.0)
+    return (bar,) if rule == "typical" else (number(ratio(verdict.joint_log_p, verdict.joint_log_q)), bar)
 
 
 def _outcome(verdict: Verdict) -> str:

@@ -14,10 +14,13 @@ HOW = {
     "mtad, tree": "The draft's {b} propose blocks of {γ}, all scored in one pass; the deepest part of any that exceeds {τ} is kept.",
     "mtjd": "The target is searched for its {m} of {γ}; one is drawn by its joint probability.",
     "mtjd, greedy": "The target is searched for its most probable block of {γ}, and that is written.",
+    "typical": "The draft proposes {γ}; the target keeps each while it finds p̃ above min({τ}, √{τ} · e^−H), H its entropy there.",
 }
-PROMISE = {
-    True: "Lossless: its texts follow exactly the target's law.",
-    False: "Not lossless: it favours blocks that are likely as a whole, so its texts differ from the target's law.",
+LOSSLESS = "Lossless: its texts follow exactly the target's law."
+LOSSY = {
+    "mtad": "Not lossless: it favours blocks that are likely as a whole, so its texts differ from the target's law.",
+    "mtjd": "Not lossless: it writes blocks that are likely as a whole, so its texts differ from the target's law.",
+    "typical": "Not lossless: what is likely enough is kept, however often the draft proposes it.",
 }
 
 
@@ -40,7 +43,7 @@ def _variant(method: str, settings: DecodingSettings) -> str:
 
 def promise(method: str) -> str:
     """Whether the method keeps the target's law, in a sentence."""
-    return PROMISE[METHODS[method].lossless]
+    return LOSSLESS if METHODS[method].lossless else LOSSY[method]
 
 
 def finish(reason: FinishReason, settings: DecodingSettings) -> str:

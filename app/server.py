@@ -11,12 +11,14 @@ from app.runs import Runs
 from app.surroundings import ZERO_GPU
 from decoding.pair import ModelPair
 from decoding.presets import DEFAULT_PRESET, PRESETS
+from decoding.threads import leave_a_core
 from decoding.trace_file import MAX_BYTES
 
 
 def default_runner() -> Runner:
     """Races on all known pairs; on ZeroGPU on the default one, since others cannot be moved to its GPU later."""
     offered = {DEFAULT_PRESET: PRESETS[DEFAULT_PRESET]} | ({} if ZERO_GPU else PRESETS)
+    leave_a_core()
     models, runs = Models(offered, _load), Runs()
     return Runner(models, runs, make_engine(models, runs))
 

@@ -98,6 +98,24 @@ def _why_refused(verdict: Verdict, telling: Telling) -> str:
     return f"{named}: the draw u = {u} was not below p/q = {bar}."
 
 
+def _typical(step: Step, telling: Telling) -> list[str]:
+    verdicts = step.verdicts
+    refused = next((verdict for verdict in verdicts if not verdict.accepted), None)
+    if refused is None:
+        why = (
+            "each is likelier under the target than is asked there" if len(verdicts) > 1 else _likely(verdicts[0], ">")
+        )
+        return [f"{_all(verdicts)} drafted and kept: {why}.", *_next(step, telling)]
+    kept = refused.depth - 1
+    why = f"{telling.token(refused.token)} at depth {refused.depth} was dropped: {_likely(refused, 'is not above')}."
+    return [f"{count(len(verdicts), 'token')} drafted, {kept or 'none'} kept.", why, *_next(step, telling)]
+
+
+def _likely(verdict: Verdict, relation: str) -> str:
+    p, bar = apart(exp(verdict.log_p), verdict.threshold or 0.0)
+    return f"p̃ = {p} {relation} the bar of {bar} there"
+
+
 def _mtad(step: Step, telling: Telling) -> list[str]:
     if telling.bar != "Q":
         return [*_tree(step, telling), *_next(step, telling)]
@@ -298,4 +316,5 @@ TELLERS: dict[str, Callable[[Step, Telling], list[str]]] = {
     "speculative": _speculative,
     "mtad": _mtad,
     "mtjd": _mtjd,
+    "typical": _typical,
 }

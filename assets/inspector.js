@@ -31,18 +31,23 @@ decodingExplorer.inspector = (() => {
       ["stroke target", "log P"], ["dashes draft", "log Q"], ["block", "min(1, p/q)"], ["dot kept", "draw u below: kept"],
       ["cross", "u not below: refused"],
     ],
+    typical: [
+      ["stroke target", "log P"], ["dashes draft", "log Q"], ["block", "p̃"], ["dot kept", "asked, below p̃"],
+      ["cross", "asked, not below p̃"],
+    ],
     next: [["block target", "p̃ target"], ["block draft", "q̃ draft"], ["tick", "before the warp"], ["taken", "token taken"]],
     resampled: [
       ["block target", "p̃ target"], ["block draft", "q̃ draft"], ["frame", "residual, resampled from"],
       ["tick", "before the warp"], ["taken", "token taken"],
     ],
   };
-  const DRAFT_LEGENDS = { speculative: LEGENDS.chain, mtad: LEGENDS.beams, tree: LEGENDS.beams, mtjd: LEGENDS.found };
+  const DRAFT_LEGENDS = { speculative: LEGENDS.chain, typical: LEGENDS.chain, mtad: LEGENDS.beams, tree: LEGENDS.beams, mtjd: LEGENDS.found };
   const HEADS = {
     tree: ["depth", "token", "q", "p", "max Q", "P", "P/max Q", "τ", "outcome"],
     mtjd: ["rank", "block", "P", "drawn with", "state"],
     mtad: ["depth", "token", "q", "p", "Q", "P", "P/Q", "τ", "outcome"],
     speculative: ["depth", "token", "q", "p", "Q", "P", "p/q", "u", "outcome"],
+    typical: ["depth", "token", "q", "p", "Q", "P", "asked", "outcome"],
     next: ["token", "p̃", "q̃", "p", "q"],
   };
 

@@ -29,6 +29,7 @@ from decoding.race import race
 from decoding.replay import Difference, replay
 from decoding.settings import DecodingSettings
 from decoding.surface import readable_text
+from decoding.threads import leave_a_core
 from decoding.trace import Metrics, Trace
 from decoding.trace_file import MAX_BYTES, InvalidTrace, read_traces
 from decoding.weights import WeightsError, locate
@@ -178,6 +179,7 @@ def bench_command(options: argparse.Namespace) -> int:
         settings=_settings(options),
     )
     options.out.mkdir(parents=True, exist_ok=True)
+    leave_a_core()  # as the page does
     target, draft = options.target or PRESETS[options.preset].target, options.draft or PRESETS[options.preset].draft
     device, dtype = options.device, plain_dtype(options.device)
     plain = ModelPair.load(target, draft, device=device, dtype=dtype)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
-from decoding.methods.acceptance import kept_prefix
+from decoding.methods.acceptance import kept_prefix, typical_bar
 
 Text = tuple[int, ...]
 Law = tuple[float, ...]
@@ -116,12 +116,14 @@ def speculative_step(p: Chain, q: Chain, draft_length: int) -> StepLaw:
     return _chain_step(p, q, draft_length, lambda own, drafted, x: min(1.0, own[x] / drafted[x]), replaced)
 
 
-def fixed_threshold_step(p: Chain, q: Chain, draft_length: int, least: float) -> StepLaw:
-    """A step of a rule that accepts a drafted token if the target gives it more than `least`, and else asks the target anew.
+def typical_step(p: Chain, q: Chain, draft_length: int, threshold: float) -> StepLaw:
+    """A step of typical acceptance (Cai et al. 2024, Medusa), see `typical_bar`; after a refusal the target is asked anew."""
 
-    The hard form of typical acceptance (Cai et al. 2024, Medusa), which is not lossless.
-    """
-    return _chain_step(p, q, draft_length, lambda own, drafted, x: float(own[x] > least), lambda own, drafted: own)
+    def accepts(own: Law, drafted: Law, x: int) -> float:
+        entropy = -math.fsum(one * math.log(one) for one in own if one)
+        return float(own[x] > typical_bar(entropy, threshold))
+
+    return _chain_step(p, q, draft_length, accepts, lambda own, drafted: own)
 
 
 def _chain_step(

@@ -20,7 +20,12 @@ class DecodingSettings(BaseModel):
     top_p: float = Field(0.9, gt=0, le=1, description="keep the smallest set of tokens with this mass; 1 keeps all")
     draft_length: int = Field(4, ge=1, le=16, description="γ, tokens drafted per step")
     beam_width: int = Field(4, ge=1, le=16, description="b, beams of the draft (MTAD)")
-    threshold: float = Field(0.5, gt=0, le=1, description="τ, least joint ratio P/Q of a kept prefix (MTAD)")
+    threshold: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="τ, least joint ratio P/Q of a kept prefix (MTAD), or of p itself (typical acceptance)",
+    )
     draft_search: Literal["sampling", "search"] = Field(
         "sampling", description="how MTAD's beams are chosen: drawn without replacement, or the most probable"
     )

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from decoding.cli import main
+from decoding.lane import MOST_LANES
 from decoding.methods import METHODS
 from decoding.trace import Trace
 from decoding.trace_file import write_traces
@@ -20,9 +21,13 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """Traces of all methods, recorded by one `compare`."""
+    """Traces of all methods: a race of as many as there is room for, and the others alone."""
     folder = tmp_path_factory.mktemp("traces") / "new" / "folder"
-    assert main(["compare", "--methods", *METHODS, "--prompt", "Count to ten.", "--out", str(folder), *FEW]) == 0
+    racing, alone = list(METHODS)[:MOST_LANES], list(METHODS)[MOST_LANES:]
+    prompt = ["--prompt", "Count to ten."]
+    assert main(["compare", "--methods", *racing, *prompt, "--out", str(folder), *FEW]) == 0
+    for method in alone:
+        assert main(["run", "--method", method, *prompt, "--out", str(folder / f"alone-{method}.json"), *FEW]) == 0
     return folder
 
 

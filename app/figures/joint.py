@@ -1,11 +1,12 @@
 """The joint probabilities by depth, and the comparison that decided.
 
-Above, log P and log Q of every prefix of the chosen block. Below, what the method compares: the joint ratio P/Q with τ, or,
-in speculative decoding, the token's own p/q with the draw u.
+Above, log P and log Q of every prefix of the chosen block. Below, what the method compares: the joint ratio P/Q with τ; in
+speculative decoding the token's own p/q with the draw u; in typical acceptance its p with what is asked there.
 """
 
-from collections.abc import Sequence
-from math import inf
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp, inf
 
 from app.figures.style import LIGHT, NO_LABEL, Figure, depth_axis, kept_band
 from app.figures.text import number, ratio
@@ -19,29 +20,35 @@ NATS_PER_DEPTH = 3  # of room for joint log-probabilities
 MOST_LABELLED = 8
 
 
-def joint(step: Step, *, length: int, bar: str = "Q") -> Figure | None:
+Rule = str  # a method's name, or "tree": MTAD where the whole tree is verified
+
+
+def joint(step: Step, rule: Rule, *, length: int) -> Figure | None:
     """The verdicts of a step; None if it has none.
 
     What lies beyond an axis stands at its edge with an arrow; a probability of 0, whose logarithm is −∞, stands there too,
     as "P = 0".
 
     Args:
+        rule: what decided.
         length: γ of the run, for axes that are the same at every step.
-        bar: what P is compared with: Q, or the largest Q of its depth where a tree was verified.
     """
     if not step.verdicts:
         return None
     floor = -(NATS_PER_DEPTH * length + 1.0)
     verdicts = step.verdicts
-    threshold = verdicts[0].threshold
     kept = sum(verdict.accepted for verdict in verdicts)
-    compared = _draws(verdicts, length) if threshold is None else _ratios(verdicts, length, bar)
+    bar = "max Q" if rule == "tree" else "Q"
+    by_token = BY_TOKEN.get(rule)
     return {
-        "data": [*_logs(verdicts, floor, bar), *compared],
+        "data": [
+            *_logs(verdicts, floor, bar),
+            *(_bars(verdicts, length, by_token) if by_token else _ratios(verdicts, length, bar)),
+        ],
         "layout": {
             "margin": MARGIN,
             "xaxis": depth_axis(length) | {"anchor": "y", "showgrid": False},
-            "yaxis": {"domain": LOWER} | (_draw_axis() if threshold is None else _ratio_axis(bar)),
+            "yaxis": {"domain": LOWER} | (_token_axis(by_token.axis) if by_token else _ratio_axis(bar)),
             "yaxis2": {
                 "domain": UPPER,
                 "anchor": "x",
@@ -49,7 +56,8 @@ def joint(step: Step, *, length: int, bar: str = "Q") -> Figure | None:
                 "nticks": 4,
                 "title": {"text": "joint log-prob."},
             },
-            "shapes": kept_band(kept, yref="paper", y0=0, y1=1) + ([_threshold(threshold)] if threshold else []),
+            "shapes": kept_band(kept, yref="paper", y0=0, y1=1)
+            + ([] if by_token else [_threshold(verdicts[0].threshold or 0.0)]),
         },
     }
 
@@ -124,20 +132,47 @@ def _ratio_text(value: float, verdict: Verdict) -> str:
     return f"{number(value, 2)}{arrow}{rescued}"
 
 
-def _draws(verdicts: Sequence[Verdict], length: int) -> list[Figure]:
+@dataclass(frozen=True)
+class ByToken:
+    """What a rule that judges token by token compares: a bar, and a mark that decides by standing inside it or above."""
+
+    bar_name: str
+    bar: Callable[[Verdict], float]
+    mark: Callable[[Verdict], float | None]
+    fate: Callable[[Verdict], str]
+    axis: str
+
+
+def _drawn(verdict: Verdict) -> str:
+    if verdict.uniform is None:
+        return "not tested: an earlier token was refused"
+    return f"u = {number(verdict.uniform)}: {'kept' if verdict.accepted else 'refused'}"
+
+
+def _asked(verdict: Verdict) -> str:
+    reason = "" if verdict.accepted == verdict.passes else ": an earlier token was dropped"
+    return f"asked: more than {number(verdict.threshold or 0)}<br>{_fate(verdict)}{reason}"
+
+
+BY_TOKEN = {
+    "speculative": ByToken(
+        "p/q", lambda v: ratio(v.log_p, v.log_q), lambda v: v.uniform, _drawn, axis="min(1, p/q), u"
+    ),
+    "typical": ByToken("p̃", lambda v: exp(v.log_p), lambda v: v.threshold, _asked, axis="p̃, asked"),
+}
+
+
+def _bars(verdicts: Sequence[Verdict], length: int, rule: ByToken) -> list[Figure]:
     depths = [verdict.depth for verdict in verdicts]
-    ratios = [ratio(verdict.log_p, verdict.log_q) for verdict in verdicts]
+    values, marks = [rule.bar(verdict) for verdict in verdicts], [rule.mark(verdict) for verdict in verdicts]
     return [
         {
             "type": "bar",
             "x": depths,
-            "y": [min(1.0, value) for value in ratios],
+            "y": [min(1.0, value) for value in values],
             "width": 0.5,
-            "marker": {
-                "color": LIGHT["target"],
-                "opacity": [0.15 if verdict.uniform is None else 0.4 for verdict in verdicts],
-            },
-            "text": ["p = 0" if value == 0 else number(value, 2) for value in ratios]
+            "marker": {"color": LIGHT["target"], "opacity": [0.15 if mark is None else 0.4 for mark in marks]},
+            "text": ["p = 0" if value == 0 else number(value, 2) for value in values]
             if length <= MOST_LABELLED
             else None,
             "textposition": "outside",
@@ -145,18 +180,18 @@ def _draws(verdicts: Sequence[Verdict], length: int) -> list[Figure]:
             "cliponaxis": False,
             "hoverinfo": "text",
             "hovertext": [
-                f"depth {verdict.depth}<br>p/q = {number(value)}<br>{_drawn(verdict)}"
-                for value, verdict in zip(ratios, verdicts, strict=True)
+                f"depth {verdict.depth}<br>{rule.bar_name} = {number(value)}<br>{rule.fate(verdict)}"
+                for value, verdict in zip(values, verdicts, strict=True)
             ],
         },
         {
             "type": "scatter",
             "mode": "markers",
             "x": depths,
-            "y": [verdict.uniform for verdict in verdicts],
+            "y": marks,
             "marker": _marks(verdicts),
             "hoverinfo": "text",
-            "hovertext": [f"depth {verdict.depth}<br>{_drawn(verdict)}" for verdict in verdicts],
+            "hovertext": [f"depth {verdict.depth}<br>{rule.fate(verdict)}" for verdict in verdicts],
         },
     ]
 
@@ -175,12 +210,6 @@ def _fate(verdict: Verdict) -> str:
     if verdict.accepted and not verdict.passes:
         return "fails alone, kept with a longer prefix"
     return "kept" if verdict.accepted else "not kept"
-
-
-def _drawn(verdict: Verdict) -> str:
-    if verdict.uniform is None:
-        return "not tested: an earlier token was refused"
-    return f"u = {number(verdict.uniform)}: {'kept' if verdict.accepted else 'refused'}"
 
 
 def _threshold(value: float) -> Figure:
@@ -205,5 +234,5 @@ def _ratio_axis(bar: str) -> Figure:
     }
 
 
-def _draw_axis() -> Figure:
-    return {"range": [0, 1.25], "tickvals": [0, 0.5, 1], "title": {"text": "min(1, p/q), u"}}
+def _token_axis(title: str) -> Figure:
+    return {"range": [0, 1.25], "tickvals": [0, 0.5, 1], "title": {"text": title}}

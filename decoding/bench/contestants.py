@@ -18,6 +18,8 @@ DEFAULT = (
     "single_token",
     "speculative",
     "mtad",
+    "mtad,threshold=0.1",
+    "typical,threshold=0.1",
     "generate",
     "assisted",
     "assisted,draft_length=4",

@@ -10,6 +10,7 @@ from decoding.methods.mtad import mtad
 from decoding.methods.mtjd import mtjd
 from decoding.methods.single_token import single_token
 from decoding.methods.speculative import speculative
+from decoding.methods.typical import typical
 from decoding.run import Run
 from decoding.settings import DecodingSettings
 from decoding.trace import Step
@@ -60,4 +61,5 @@ METHODS = {
         uses=("draft_length", "best_blocks", "search_budget"),
         trees=lambda settings: {"target": "an exact search"},
     ),
+    "typical": Method("Typical acceptance", typical, drafts=True, lossless=False, uses=("draft_length", "threshold")),
 }

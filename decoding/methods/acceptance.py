@@ -24,6 +24,17 @@ def residual(log_p: Tensor, log_q: Tensor) -> Tensor:
     return left.log() if left.any() else log_p
 
 
+def typical_bar(entropy: float, threshold: float) -> float:
+    """min(τ, √τ · exp(−H)): what the target's probability of a token must exceed to be typical enough.
+
+    Cai et al. 2024, section 2.3.1, with their ε as τ and their δ as √ε. Where the target hesitates, less is asked.
+
+    Args:
+        entropy: of the target's law, in nats.
+    """
+    return min(threshold, math.sqrt(threshold) * math.exp(-entropy))
+
+
 def kept_prefix(joint_log_p: Sequence[float], joint_log_q: Sequence[float], threshold: float) -> int:
     """The length of the longest prefix whose joint ratio P/Q exceeds τ; 0 if none does.
 

@@ -28,8 +28,8 @@ def steps_of(method: str):
     return play(method, GOLDEN_P, GOLDEN_Q, SEARCH)
 
 
-def figures_of(step) -> list[dict]:
-    drawn = [beams(step, spell, length=4, width=4), joint(step, length=4)]
+def figures_of(step, method: str) -> list[dict]:
+    drawn = [beams(step, spell, length=4, width=4), joint(step, method, length=4)]
     drawn += [next_token(step, depth, spell) for depth in range(len(step.emitted))]
     return [figure for figure in drawn if figure]
 
@@ -39,10 +39,10 @@ def rescue():
     return steps_of("mtad")[0]
 
 
-@pytest.mark.parametrize("method", ["single_token", "speculative", "mtad"])
+@pytest.mark.parametrize("method", ["single_token", "speculative", "mtad", "typical"])
 def test_every_figure_is_one_that_plotly_takes(method: str):
     for step in steps_of(method):
-        for figure in figures_of(step):
+        for figure in figures_of(step, method):
             go.Figure(figure)
 
 
@@ -54,7 +54,7 @@ def test_both_templates_are_ones_that_plotly_takes():
 def test_single_tokens_have_neither_draft_nor_verdicts():
     step = steps_of("single_token")[0]
     assert beams(step, spell, length=4, width=1) is None
-    assert joint(step, length=4) is None
+    assert joint(step, "single_token", length=4) is None
 
 
 def test_the_tree_shows_every_node_at_its_depth(rescue):
@@ -103,13 +103,13 @@ def test_kept_and_dropped_differ_in_more_than_colour():
 
 
 def test_axes_are_the_same_at_every_step():
-    for draw in (lambda s: beams(s, spell, length=4, width=4), lambda s: joint(s, length=4)):
+    for draw in (lambda s: beams(s, spell, length=4, width=4), lambda s: joint(s, "mtad", length=4)):
         axes = [{k: v for k, v in draw(s)["layout"].items() if "axis" in k or k == "margin"} for s in steps_of("mtad")]
         assert all(one == other for one, other in pairwise(axes))
 
 
 def test_the_joint_of_a_rescue(rescue):
-    log_p, log_q, ratios = joint(rescue, length=4)["data"]
+    log_p, log_q, ratios = joint(rescue, "mtad", length=4)["data"]
     assert log_p["y"] == [verdict.joint_log_p for verdict in rescue.verdicts]
     assert log_q["y"] == [verdict.joint_log_q for verdict in rescue.verdicts]
     assert ratios["y"] == pytest.approx([0.5 / 0.6, 0.01 / 0.3, 0.05, 0.075])
@@ -118,7 +118,7 @@ def test_the_joint_of_a_rescue(rescue):
 
 
 def test_the_line_of_the_threshold_and_the_band_of_what_was_kept(rescue):
-    band, line = joint(rescue, length=4)["layout"]["shapes"]
+    band, line = joint(rescue, "mtad", length=4)["layout"]["shapes"]
     assert (band["x0"], band["x1"]) == (0.5, 4.5)
     assert (line["y0"], line["y1"]) == (0.05, 0.05)
 
@@ -127,7 +127,7 @@ def test_a_probability_of_zero_is_said_to_be_one():
     step = play("mtad", GOLDEN_P, GOLDEN_Q, settings(top_k=1, threshold=0.5, draft_search="search", beam_width=1))[0]
     zeros = [verdict.joint_log_p == -math.inf for verdict in step.verdicts]
     assert any(zeros)
-    log_p, _, ratios = joint(step, length=4)["data"]
+    log_p, _, ratios = joint(step, "mtad", length=4)["data"]
     assert [text == "P = 0" for text in log_p["text"]] == zeros
     assert [text == "P = 0" for text in ratios["text"]] == zeros
     assert all(math.isfinite(y) for y in log_p["y"] + ratios["y"])
@@ -135,12 +135,25 @@ def test_a_probability_of_zero_is_said_to_be_one():
 
 def test_speculative_bars_and_draws():
     for step in steps_of("speculative"):
-        *_, bars, draws = joint(step, length=4)["data"]
+        *_, bars, draws = joint(step, "speculative", length=4)["data"]
         ratios = [math.exp(verdict.log_p - verdict.log_q) for verdict in step.verdicts]
         assert bars["y"] == pytest.approx([min(1, ratio) for ratio in ratios])
         assert draws["y"] == [verdict.uniform for verdict in step.verdicts]
         for verdict, symbol in zip(step.verdicts, draws["marker"]["symbol"], strict=True):
             assert symbol == ("circle" if verdict.passes else "x")
+
+
+def test_typical_bars_and_what_is_asked():
+    """The mark stands inside the bar, below p̃, where the token passes."""
+    seen = set()
+    for step in play("typical", GOLDEN_P, GOLDEN_Q, settings(threshold=0.3)):
+        *_, bars, asked = joint(step, "typical", length=4)["data"]
+        assert bars["y"] == pytest.approx([math.exp(verdict.log_p) for verdict in step.verdicts])
+        assert asked["y"] == [verdict.threshold for verdict in step.verdicts]
+        for height, mark, symbol in zip(bars["y"], asked["y"], asked["marker"]["symbol"], strict=True):
+            assert symbol == ("circle" if height > mark else "x")
+            seen.add(symbol)
+    assert seen == {"circle", "x"}
 
 
 @pytest.mark.parametrize("method", ["single_token", "speculative", "mtad"])
@@ -193,7 +206,7 @@ def test_overlap_is_exact_where_everything_is_listed_and_bounded_where_not():
 
 def test_text_of_tokens_is_only_text(rescue):
     assert label("<b>&amp;", 20)[1:-1] == "&lt;b&gt;&amp;amp;"
-    for figure in figures_of(rescue):
+    for figure in figures_of(rescue, "mtad"):
         texts = re.findall(r"'(?:text|hovertext|ticktext)': (\[.*?\])", str(figure))
         assert texts
         assert not re.search(r"<(?!br>)[a-z/]", " ".join(texts))

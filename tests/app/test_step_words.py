@@ -1,6 +1,6 @@
 """Each outcome of each method in words, with numbers that can be checked by hand."""
 
-from math import inf, log
+from math import exp, inf, log
 
 import pytest
 
@@ -86,6 +86,15 @@ def accepted(*tokens: int) -> list[tuple[int, str]]:
 
 def mtad(p, q, kept, emitted, **more) -> Step:
     return make_step(p, q, emitted, threshold=0.5, kept=kept, **more)
+
+
+def typical(p, kept, emitted, **more) -> Step:
+    """Under laws where 0.3 is asked at every depth."""
+    step = make_step(p, HALF[: len(p)], emitted, kept=kept, **more)
+    verdicts = [
+        verdict.model_copy(update={"threshold": 0.3, "passes": exp(verdict.log_p) > 0.3}) for verdict in step.verdicts
+    ]
+    return step.model_copy(update={"verdicts": tuple(verdicts)})
 
 
 FOUR = ([0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.625])
@@ -187,6 +196,33 @@ HALF, FULL = [0.5] * 4, [1.0] * 4
             {},
             "All 4 tokens drafted and kept: at every depth the draw u was below p/q. "
             "A stop string appeared; 1 token behind it discarded.",
+        ),
+        (
+            "typical",
+            typical([0.5, 0.2, 0.5, 0.5], 1, [*accepted(1), (6, "sampled")]),
+            {},
+            "4 tokens drafted, 1 kept. “·is” at depth 2 was dropped: p̃ = 0.2 is not above the bar of 0.3 there. "
+            "“·red” comes next, drawn from the target's law (p̃ = 0.25).",
+        ),
+        (
+            "typical",
+            typical([0.0, 0.5], 0, [(6, "sampled")]),
+            {"temperature": 0},
+            "2 tokens drafted, none kept. “·sky” at depth 1 was dropped: p̃ = 0 is not above the bar of 0.3 there. "
+            "“·red” comes next: it is the target's most probable token (p = 0.25).",
+        ),
+        (
+            "typical",
+            typical([0.5, 0.4], 2, [*accepted(1, 2), (6, "bonus")]),
+            {},
+            "Both tokens drafted and kept: each is likelier under the target than is asked there. "
+            "“·red” comes on top, drawn from the target's law (p̃ = 0.25).",
+        ),
+        (
+            "typical",
+            typical([0.31], 1, accepted(END), block=(END,)),
+            {},
+            "1 token drafted and kept: p̃ = 0.31 > the bar of 0.3 there. “<end>” ends the text.",
         ),
         (
             "mtad",

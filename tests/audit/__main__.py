@@ -19,7 +19,7 @@ from tests.audit.packed import packed_laws
 from tests.audit.plain import Text, plain_laws
 from tests.audit.prompts import PROMPTS, settings_for
 
-METHODS = ("single_token", "speculative", "mtad", "mtjd")
+METHODS = ("single_token", "speculative", "mtad", "mtjd", "typical")
 
 
 @dataclass

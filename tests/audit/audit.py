@@ -340,7 +340,11 @@ def _audit_verdicts(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before
         bar = max(_joint(laws, "q", is_warped, before, rival) for rival in rivals)
         ledger.number(f"{where} joint_log_q", verdict.joint_log_q, bar)
         ledger.number(f"{where} joint_log_p", verdict.joint_log_p, _joint(laws, "p", is_warped, before, path))
-    rules = {"speculative": _speculative_rule, "mtad": _tree_rule if is_tree_verified(trace) else _mtad_rule}
+    rules = {
+        "speculative": _speculative_rule,
+        "mtad": _tree_rule if is_tree_verified(trace) else _mtad_rule,
+        "typical": _typical_rule,
+    }
     rules[trace.method](ledger, laws, trace, step, before, block)
 
 
@@ -358,6 +362,20 @@ def _speculative_rule(ledger: Ledger, laws: Laws, trace: Trace, step: Step, befo
         else:
             ledger.fact(f"{where} accepted untested", not verdict.accepted)
         tested = tested and verdict.accepted
+
+
+def _typical_rule(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: Text, block: Text) -> None:
+    tau, kept = trace.settings.threshold, True
+    for i, verdict in enumerate(step.verdicts):
+        where = f"typical step {step.index} verdict {i}"
+        law = laws.laws["p", True, before + block[:i]].exp()
+        entropy = -float(torch.special.xlogy(law, law).sum())
+        bar, p = min(tau, math.sqrt(tau) * math.exp(-entropy)), float(law[block[i]])
+        ledger.number(f"{where} threshold", math.log(verdict.threshold or 1.0), math.log(bar))
+        decisive = p == 0 or abs(math.log(p) - math.log(bar)) > 2 * TOLERANCE
+        ledger.fact(f"{where} against the rule", not decisive or verdict.passes == (p > bar))
+        kept = kept and verdict.passes
+        ledger.fact(f"{where} keeps other than a prefix", verdict.accepted == kept and verdict.uniform is None)
 
 
 def _mtad_rule(ledger: Ledger, laws: Laws, trace: Trace, step: Step, before: Text, block: Text) -> None:

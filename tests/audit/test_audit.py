@@ -11,7 +11,7 @@ from tests.audit.plain import plain_laws, warped
 from tests.decoding import naive
 from tests.decoding.tiny import PROMPT, tiny_model, tiny_pair
 
-METHODS = ("single_token", "speculative", "mtad", "mtjd")
+METHODS = ("single_token", "speculative", "mtad", "mtjd", "typical")
 NEAR = 1e-4  # two logits closer than this may change places with the order of additions
 
 

@@ -11,7 +11,6 @@ from decoding.exact_law import (
     InvalidTable,
     TooManyDraws,
     exact_joint_step,
-    fixed_threshold_step,
     kl_divergence,
     most_probable_text,
     mtad_step,
@@ -19,6 +18,7 @@ from decoding.exact_law import (
     target_law,
     text_law,
     total_variation,
+    typical_step,
 )
 from decoding.methods import METHODS
 from decoding.settings import DecodingSettings
@@ -98,15 +98,25 @@ def test_exact_joint_decoding_equals_the_enumerator(count):
     assert same(text_law(exact_joint_step(p, 2, count), 3), found)
 
 
-def test_a_fixed_threshold_by_hand():
-    """q drafts 0 or 1 evenly; the target's 0.9 is accepted, its 0.1 is not and the target asked anew: 0.5 + 0.5 · 0.9."""
+def test_typical_acceptance_by_hand():
+    """q drafts 0 or 1 evenly; the target's 0.9 is accepted, its 0.1 is not and the target asked anew: 0.5 + 0.5 · 0.9.
+
+    The law's entropy is 0.325, so √0.3 · exp(−H) = 0.396 and the bar is 0.3.
+    """
     p, q = Chain.of([[0.9, 0.1]] * 3), Chain.of([[0.5, 0.5]] * 3)
-    law = text_law(fixed_threshold_step(p, q, 1, least=0.3), 1)
+    law = text_law(typical_step(p, q, 1, threshold=0.3), 1)
     assert law == pytest.approx({(0,): 0.95, (1,): 0.05})
     assert total_variation(law, target_law(p, 1)) == pytest.approx(0.05)
     assert kl_divergence(law, target_law(p, 1)) == pytest.approx(
         0.95 * math.log(0.95 / 0.9) + 0.05 * math.log(0.05 / 0.1)
     )
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.5])
+def test_typical_acceptance_equals_the_enumerator(threshold):
+    p, q = random_chain(3, 3), random_chain(3, 4)
+    found = enumerated("typical", p, q, draft_length=2, threshold=threshold, max_new_tokens=3)
+    assert same(text_law(typical_step(p, q, 2, threshold), 3), found)
 
 
 def test_the_joint_arg_max_need_not_begin_with_the_likeliest_token():
