@@ -18,7 +18,7 @@ DEFAULT = (
     "single_token",
     "speculative",
     "mtad",
-    "mtad,threshold=0.1",
+    "mtad,draft_length=2,threshold=0.1",
     "typical,threshold=0.1",
     "generate",
     "assisted",
