@@ -140,7 +140,7 @@ def _pair_data(preset: Preset) -> dict[str, Any]:
     return {
         "target": preset.target,
         "draft": preset.draft,
-        "remark": f"{preset.licence} · {preset.memory_gb:g} GB in half precision, twice as much on a CPU",
+        "remark": f"{preset.licence} · {preset.memory_gb:g} GB in half precision",
     }
 
 
